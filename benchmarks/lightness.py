@@ -1,0 +1,103 @@
+"""How light Assay is: start-up times, memory, and its own CPU share while it measures.
+
+    python benchmarks/lightness.py [CAMPAIGN] [--run]
+
+Without a campaign: `import assay` and `assay --help`. With one: `assay status` of it, and the CPU share that each of
+its valid runs recorded. With --run the campaign is carried on by one real run, and Assay's own resident memory is
+watched meanwhile (the server's is not counted). Nothing here passes or fails: it prints what it saw beside the target.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from assay import api
+
+REPEATS = 10
+MIB_BYTES = 2**20
+POLL_S = 0.1
+TARGET_RSS = "< 250 MB"
+Row = tuple[str, str, str, str]
+
+
+def once(words: list[str]) -> tuple[float, float]:
+    """Wall time in seconds and peak resident MiB of one Python command line."""
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    took_s = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(words)} exited with {process.returncode}")
+    return took_s, usage.ru_maxrss / 1024
+
+
+def start_up(name: str, words: list[str], target: str) -> Row:
+    once(words)  # fills the caches: bytecode and pages
+    seen = [once(words) for _ in range(REPEATS)]
+    times_ms = [1000 * took_s for took_s, _ in seen]
+    value = f"{statistics.median(times_ms):.0f} ms ({min(times_ms):.0f}..{max(times_ms):.0f})"
+    return name, value, target, f"{max(rss for _, rss in seen):.0f} MiB"
+
+
+def one_run(folder: Path) -> Row:
+    """Carry the campaign on by one run; the largest resident memory of Assay's own process."""
+    command = [sys.executable, "-m", "assay", "run", "--plain", "--max-runs", "1", "--folder", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    watched, peak_bytes = psutil.Process(process.pid), 0
+    while process.poll() is None:
+        try:
+            peak_bytes = max(peak_bytes, watched.memory_info().rss)
+        except psutil.NoSuchProcess:
+            break
+        time.sleep(POLL_S)
+    if process.wait():
+        raise SystemExit(f"{' '.join(command)} exited with {process.returncode}")
+    return "assay run, resident", f"{peak_bytes / MIB_BYTES:.0f} MiB", TARGET_RSS, "its own"
+
+
+def cpu_shares(folder: Path) -> Iterator[Row]:
+    """Assay's own CPU seconds over the measured seconds, of every valid run."""
+    state = api.status(folder)
+    measured = [run.outcome.measures for run in state.runs if run.outcome and run.outcome.measures]
+    shares = sorted(100 * measures.client_cpu_share for measures in measured)
+    if not shares:
+        yield "CPU while measuring", "no valid run yet", "<= 3% of a core", ""
+        return
+    streams = state.spec.workload.concurrency
+    note = f"{len(shares)} runs"
+    yield f"CPU, {streams} streams, median", f"{statistics.median(shares):.2f}% of a core", "<= 3% of a core", note
+    yield f"CPU, {streams} streams, worst", f"{shares[-1]:.2f}% of a core", "<= 3% of a core", note
+    lag_ms = 1000 * max(measures.client_max_lag_s for measures in measured)
+    yield "event loop lag, worst", f"{lag_ms:.1f} ms", "", note
+
+
+def main() -> None:
+    words = [word for word in sys.argv[1:] if word != "--run"]
+    folder = Path(words[0]) if words else None
+    rows = [
+        start_up("bare Python", ["-c", "pass"], ""),
+        start_up("import assay", ["-c", "import assay"], "< 200 ms"),
+        start_up("assay --help", ["-m", "assay", "--help"], "< 400 ms"),
+    ]
+    if folder:
+        rows.append(start_up("assay status", ["-m", "assay", "status", "--folder", str(folder)], "< 400 ms"))
+        if "--run" in sys.argv:
+            rows.append(one_run(folder))
+        rows += cpu_shares(folder)
+    print(f"{'what':<28}{'seen':<26}{'target':<18}peak RSS, note")
+    for name, value, target, note in rows:
+        print(f"{name:<28}{value:<26}{target:<18}{note}")
+    print(f"\nmedian of {REPEATS} (least..most), load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""The verbs. The command line, notebooks and agents call these and nothing below them.
+
+Every verb takes the campaign's folder. Imports are inside the verbs: a verb costs what it uses.
+"""
+
+from assay.api.demo import demo
+from assay.api.inspect import export, next_step, remaining_s, report, status, todo, verify
+from assay.api.run import run
+from assay.api.setup import assess, init, init_from_command, init_from_url, plan
+
+__all__ = [
+    "assess",
+    "demo",
+    "export",
+    "init",
+    "init_from_command",
+    "init_from_url",
+    "next_step",
+    "plan",
+    "remaining_s",
+    "report",
+    "run",
+    "status",
+    "todo",
+    "verify",
+]

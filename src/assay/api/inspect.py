@@ -1,0 +1,157 @@
+"""Verbs that only look: status, todo, next, verify; and those that write from what they see: report, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from assay.errors import RecordError, UsageError
+
+if TYPE_CHECKING:
+    from assay.records.state import CampaignState
+    from assay.records.views import NextStep, ReportPaths, TodoItem, Verification
+
+ExportKind = Literal["shell", "compose", "kubernetes", "json"]
+
+
+def status(folder: Path) -> CampaignState:
+    """The campaign as its record tells it.
+
+    Raises:
+        UsageError: there is no campaign in this folder.
+        RecordError: the record cannot be read.
+    """
+    from assay.plan.fold import fold
+    from assay.store.reader import read_events
+
+    database = folder / "assay.db"
+    if not database.exists():
+        raise UsageError(
+            f"{folder} holds no record (assay.db)",
+            hint="write the plan first: `assay init`, then `assay plan`; or see it all at once: `assay demo`",
+        )
+    return fold(read_events(database))
+
+
+def todo(folder: Path) -> list[TodoItem]:
+    """The hypotheses as a todo list, in the plan's order."""
+    from assay.plan.todo import todo as items
+
+    return items(status(folder))
+
+
+def next_step(folder: Path) -> NextStep:
+    """What `assay run` would do next, why, and what is left."""
+    from assay.plan.forecast import describe_next
+
+    return describe_next(status(folder))
+
+
+def remaining_s(state: CampaignState) -> float:
+    """Expected measuring time until the campaign ends, in seconds."""
+    from assay.plan.forecast import remaining_s as left
+
+    return left(state)
+
+
+def verify(folder: Path) -> Verification:
+    """Prove the record: chain, payloads, run files.
+
+    Raises:
+        UsageError: there is no campaign in this folder.
+    """
+    from assay.store.verify import verify as prove
+
+    if not (folder / "assay.db").exists():
+        raise UsageError(f"{folder} holds no record (assay.db)", hint="name a campaign's folder")
+    return prove(folder)
+
+
+def report(folder: Path) -> ReportPaths:
+    """Write report/index.html and report/report.md from the record."""
+    from assay.records.views import ReportPaths
+    from assay.render.report import report_html, report_markdown
+    from assay.store.atomic import atomic_write
+
+    state = status(folder)
+    commands = _launch_commands(folder, state)
+    latencies = _latencies(folder, state)
+    html = report_html(state, launch_commands=commands, latencies=latencies)
+    markdown = report_markdown(state, launch_commands=commands)
+    target = folder / "report"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RecordError(
+            f"cannot make {target}: {error}", hint="copy the campaign to a folder you can write"
+        ) from error
+    atomic_write(target / "index.html", html.encode())
+    atomic_write(target / "report.md", markdown.encode())
+    return ReportPaths(html=str(target / "index.html"), markdown=str(target / "report.md"))
+
+
+def export(folder: Path, kind: ExportKind = "shell") -> str:
+    """The launch command to ship: the confirmed stack, or the baseline when nothing was adopted or confirmed.
+
+    Raises:
+        UsageError: the campaign is not finished yet.
+    """
+    from assay import wiring
+    from assay.plan.arms import arm_with
+    from assay.plan.composing import stack_of
+    from assay.render.export import export as render
+
+    state = status(folder)
+    if state.headline is None:
+        raise UsageError("the campaign is not finished: there is nothing to ship yet", hint="carry on with `assay run`")
+    confirmed = state.headline.confirmed
+    arm = arm_with(state.spec.target, stack_of(state) if confirmed else [])
+    engine = wiring.engine(state.spec.target.engine)
+    model = (_artifact_path(folder, state) if confirmed else None) or state.model.path
+    return render(kind, engine.argv(state.build, model, arm.flags, 8080), state.spec.target.env)
+
+
+def _artifact_path(folder: Path, state: CampaignState) -> str | None:
+    """The model file the last run of the full stack served, when it is not the target's own."""
+    import json
+
+    for run in reversed(state.runs):
+        if state.stack and run.intent.arm.deltas == state.stack and run.intent.arm.artifact:
+            command = folder / "runs" / run.intent.run_id / "command.json"
+            argv = json.loads(command.read_text(encoding="utf-8"))["argv"]
+            return str(argv[argv.index("--model") + 1])
+    return None
+
+
+def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
+    import shlex
+
+    from assay import wiring
+    from assay.plan.arms import arm_with, baseline_arm
+    from assay.plan.composing import stack_of
+
+    engine = wiring.engine(state.spec.target.engine)
+    arms = {"baseline": baseline_arm(state.spec.target)}
+    if state.stack:
+        arms["stack"] = arm_with(state.spec.target, stack_of(state))
+    models = {"baseline": state.model.path, "stack": _artifact_path(folder, state) or state.model.path}
+    return {name: shlex.join(engine.argv(state.build, models[name], arm.flags, 8080)) for name, arm in arms.items()}
+
+
+def _latencies(folder: Path, state: CampaignState) -> dict[str, dict[str, list[float]]] | None:
+    """Per-request latencies of the confirmation's two arms, from their samples."""
+    from assay.load.metrics import tpot_s, ttft_s
+    from assay.plan.evidence import CONFIRMATION, valid_runs
+    from assay.store.files import CampaignFolder
+
+    files = CampaignFolder(folder)
+    arms: dict[str, dict[str, list[float]]] = {}
+    for run in valid_runs(state, CONFIRMATION):
+        name = "baseline" if run.intent.candidate is None else "stack"
+        for sample in files.read_samples(run.intent.run_id):
+            if sample.error is not None or sample.phase != "measured":
+                continue
+            for metric, value in (("ttft_s", ttft_s(sample)), ("tpot_s", tpot_s(sample))):
+                if value is not None:
+                    arms.setdefault(name, {}).setdefault(metric, []).append(value)
+    return arms or None

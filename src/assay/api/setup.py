@@ -1,0 +1,280 @@
+"""Verbs that come before measuring: init, assess, plan."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import AssayError, EngineError, UsageError
+
+if TYPE_CHECKING:
+    from assay.ports import Engine
+    from assay.records.machine import EngineBuild
+    from assay.records.spec import CampaignSpec
+    from assay.records.state import CampaignState
+    from assay.records.views import Assessment
+
+SPEC = "assay.toml"
+
+
+def init(folder: Path, spec: CampaignSpec) -> Path:
+    """Write a commented assay.toml; refuses to overwrite one.
+
+    Raises:
+        UsageError: there is one already.
+    """
+    from assay.store.spec_file import write_spec
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_spec(folder / SPEC, spec)
+    return folder / SPEC
+
+
+def init_from_command(folder: Path, command: str, *, name: str | None = None) -> Path:
+    """Write assay.toml from today's launch command, given as one string.
+
+    The string is split as a shell would split it, and never given to one. Flags get the long spellings of the
+    program that the command names.
+
+    Raises:
+        UsageError: it names no model, or cannot be split.
+    """
+    from assay import wiring
+    from assay.records.spec import CampaignSpec, Target
+
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the launch command cannot be split: {error}", hint="close every quote") from error
+    if not words:
+        raise UsageError("the launch command is empty", hint="give it as one quoted string after --command")
+    executable, flags = words[0], _flags(words[1:])
+    model = next((flags.pop(key) for key in ("--model", "-m") if key in flags), None)
+    for owned in ("--host", "--port", "--metrics"):
+        flags.pop(owned, None)
+    if not isinstance(model, str):
+        raise UsageError(f"no --model in: {command}", hint="Assay serves a local GGUF file: add `--model FILE.gguf`")
+    target = Target(model=str(Path(model).expanduser().resolve()), executable=executable, flags=flags)
+    engine = wiring.engine(target.engine)
+    with suppress(EngineError):  # not on this machine: `assay plan` will say so, and check the spellings where it is
+        target = target.model_copy(update={"flags": engine.canonical(engine.find(target), target.flags)})
+    return init(folder, CampaignSpec(name=name or folder.name, target=target))
+
+
+def init_from_url(folder: Path, url: str, *, name: str | None = None) -> Path:
+    """Write assay.toml from what a running llama.cpp server says of itself (`/props`).
+
+    Raises:
+        UsageError: nobody answers there, or it is not a llama.cpp server.
+    """
+    import json
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    from assay.records.spec import CampaignSpec, Target
+
+    base = url.rstrip("/").removesuffix("/v1")
+    if not base.startswith(("http://", "https://")):
+        raise UsageError(f"{url} is not an http URL", hint="for example http://127.0.0.1:8080")
+    try:
+        with urlopen(f"{base}/props", timeout=5) as response:  # noqa: S310 - scheme checked above
+            props: dict[str, Any] = json.load(response)
+    except (URLError, OSError, ValueError) as error:
+        raise UsageError(
+            f"{base}/props did not answer as a llama.cpp server does: {error}",
+            hint="give the launch command instead: `assay init --command 'llama-server --model ...'`",
+        ) from error
+    settings = props.get("default_generation_settings", {})
+    slots, context = props.get("total_slots"), settings.get("n_ctx")
+    flags: dict[str, bool | int | float | str] = {}
+    if isinstance(slots, int):
+        flags["--parallel"] = slots
+    if isinstance(slots, int) and isinstance(context, int):
+        flags["--ctx-size"] = slots * context
+    model = props.get("model_path")
+    if not isinstance(model, str):
+        raise UsageError(f"{base}/props names no model_path", hint="give the launch command with --command")
+    return init(folder, CampaignSpec(name=name or folder.name, target=Target(model=model, flags=flags)))
+
+
+def assess(folder: Path | None = None) -> Assessment:
+    """Take stock of the machine, the engine and the model; with a folder, of its target and its record."""
+    from assay import wiring
+    from assay.records.spec import CampaignSpec
+    from assay.records.views import Assessment
+    from assay.store.spec_file import read_spec
+
+    spec = read_spec(folder / SPEC) if folder and (folder / SPEC).exists() else CampaignSpec()
+    probe = wiring.probe()
+    engine = wiring.engine(spec.target.engine)
+    build = build_problem = model = model_problem = None
+    try:
+        build = engine.find(spec.target)
+    except AssayError as error:
+        build_problem = f"{error.message}; {error.hint}"
+    try:
+        model = engine.model(spec.target)
+    except AssayError as error:
+        model_problem = f"{error.message}; {error.hint}"
+    return Assessment(
+        machine=probe.machine(),
+        build=build,
+        build_problem=build_problem,
+        model=model,
+        model_problem=model_problem,
+        findings=probe.findings(),
+        record=_record_sentence(folder),
+    )
+
+
+def plan(folder: Path, *, catalogue: Path | None = None) -> CampaignState:
+    """Write the improvement documents and the plan into the record; read edited documents back.
+
+    Args:
+        folder: the campaign's folder, with its assay.toml.
+        catalogue: a catalogue folder that replaces the built-in one.
+
+    Raises:
+        UsageError: assay.toml or a document is wrong, or the spec changed after the first measurement.
+        EngineError: the engine is not there.
+    """
+    from assay.store.record import SqliteRecord
+
+    spec = _spec(folder)
+    with SqliteRecord(folder / "assay.db", create=True) as record, record.lock():
+        return _planned(folder, spec, record, catalogue)
+
+
+def _planned(folder: Path, spec: CampaignSpec, record: Any, catalogue: Path | None) -> CampaignState:
+    from assay.catalogue.documents import FolderDocuments
+    from assay.plan.fold import fold
+    from assay.records.event import EventKind
+
+    if not record.events():
+        record.append(EventKind.CAMPAIGN_CREATED, _created(spec))
+    state = fold(record.events())
+    _refuse_changed_spec(folder, spec, state)
+    documents = FolderDocuments(folder)
+    if not state.planned:
+        documents.write(_hypotheses(folder, state, catalogue))
+    hypotheses = documents.read()
+    if not state.planned or hypotheses != state.hypotheses:
+        dumped = [hypothesis.model_dump(mode="json") for hypothesis in hypotheses]
+        record.append(EventKind.PLAN_WRITTEN, {"hypotheses": dumped})
+        state = fold(record.events())
+    return state
+
+
+def _created(spec: CampaignSpec) -> dict[str, Any]:
+    from assay import __version__, wiring
+    from assay.store.spec_file import spec_hash
+
+    engine = wiring.engine(spec.target.engine)
+    build = engine.find(spec.target)
+    _check_baseline(engine, build, spec)
+    return {
+        "spec": spec.model_dump(mode="json"),
+        "spec_hash": spec_hash(spec),
+        "machine": wiring.probe().machine().model_dump(mode="json"),
+        "build": build.model_dump(mode="json"),
+        "model": engine.model(spec.target).model_dump(mode="json"),
+        "assay_version": __version__,
+    }
+
+
+def _check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> None:
+    """The baseline's flags must exist in this build, under the spellings that conditions and deltas use."""
+    flags = spec.target.flags
+    engine.argv(build, spec.target.model, flags, 1)  # refuses flags that Assay sets itself
+    if reason := engine.check_flags(build, flags):
+        raise UsageError(f"target.flags: {reason}", hint="mend it in assay.toml; the build's own --help is the list")
+    for name, long_name in zip(flags, engine.canonical(build, flags), strict=True):
+        if name != long_name:
+            raise UsageError(
+                f"target.flags: {name} is written {long_name} in assay.toml",
+                hint="use the long spelling, and true or false for switches",
+            )
+
+
+def _hypotheses(folder: Path, state: CampaignState, catalogue: Path | None) -> Any:
+    from assay import wiring
+    from assay.catalogue.loader import builtin_folder, load
+    from assay.plan.hypotheses import build
+
+    spec = state.spec
+    own = [catalogue or builtin_folder()] if catalogue or spec.policy.builtin_catalogue else []
+    extra = [folder / name for name in spec.policy.catalogue]
+    engine = wiring.engine(spec.target.engine)
+    entries = load([*own, *extra], spec.target.engine)
+    found = build(
+        entries, spec, state.machine, state.build, state.model, lambda flags: engine.check_flags(state.build, flags)
+    )
+    return found.hypotheses
+
+
+def _refuse_changed_spec(folder: Path, spec: CampaignSpec, state: CampaignState) -> None:
+    """The question and its thresholds are declared before the first measurement, and stand."""
+    from assay.store.spec_file import spec_hash
+
+    if spec_hash(spec) != spec_hash(state.spec):
+        raise UsageError(
+            f"{folder / SPEC} changed after the campaign was created (spec hash {spec_hash(spec)[:12]}, "
+            f"recorded {spec_hash(state.spec)[:12]})",
+            hint="undo the change, or ask the new question in a new folder: thresholds are not moved after measuring",
+        )
+
+
+def _spec(folder: Path) -> CampaignSpec:
+    from assay.store.spec_file import read_spec
+
+    if not (folder / SPEC).exists():
+        raise UsageError(f"{folder} has no {SPEC}", hint="write one with `assay init`")
+    return read_spec(folder / SPEC)
+
+
+def _record_sentence(folder: Path | None) -> str | None:
+    from assay.api.inspect import status
+
+    if folder is None or not (folder / "assay.db").exists():
+        return None
+    state = status(folder)
+    done = sum(1 for run in state.runs if run.outcome)
+    return (
+        f"{done} runs, {len(state.verdicts)} verdicts of {len(state.hypotheses)} hypotheses, {state.num_events} events"
+    )
+
+
+def _flags(words: list[str]) -> dict[str, Any]:
+    """`--name value`, `--name=value` and bare `--name`, with numbers as numbers."""
+    flags: dict[str, Any] = {}
+    name: str | None = None
+    for word in words:
+        is_flag = word.startswith("-") and not _is_number(word)
+        if is_flag and "=" in word:
+            key, value = word.split("=", 1)
+            flags[key], name = _value(value), None
+        elif is_flag:
+            flags[word], name = True, word
+        elif name is None:
+            raise UsageError(f"{word!r} in the launch command belongs to no flag", hint="quote values with spaces")
+        else:
+            flags[name], name = _value(word), None
+    return flags
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _is_number(text: str) -> bool:
+    return not isinstance(_value(text), str)
+
+
+__all__ = ["assess", "init", "init_from_command", "init_from_url", "plan"]

@@ -1,0 +1,1 @@
+"""The loop: what to do next is asked of `assay.plan`, done here, and recorded."""

@@ -1,0 +1,75 @@
+"""Gates on the machine: was anything else running while we measured?"""
+
+from __future__ import annotations
+
+import time
+
+from assay.campaign.bench import Bench
+from assay.records.machine import Machine
+from assay.records.run import Gate
+from assay.records.spec import Gates
+
+QUIET = "machine-quiet"
+PATIENCE_S = 120
+MIN_FREE_MEMORY_SHARE = 0.03
+"""Share of memory that must stay available: below it the kernel reclaims pages of the mapped model."""
+
+
+def machine_gates(after: dict[str, float | None], machine: Machine, limits: Gates) -> list[Gate]:
+    """Judge the machine state between the snapshots before launch and after the load.
+
+    A quantity that this platform does not tell makes no gate: it is not held to have passed.
+    """
+    gates = []
+    if (foreign := after.get("foreign_cpu_cores")) is not None:
+        gates.append(
+            Gate(
+                name=QUIET,
+                passed=foreign <= limits.max_foreign_cores,
+                evidence=f"other processes used {foreign:.2f} cores (at most {limits.max_foreign_cores})",
+                remedy="stop what else runs on this machine; `assay assess` names it",
+            )
+        )
+    if (steal := after.get("steal_share")) is not None:
+        gates.append(
+            Gate(
+                name="not-stolen",
+                passed=steal <= limits.max_steal_share,
+                evidence=f"the hypervisor stole {100 * steal:.1f}% of CPU time "
+                f"(at most {100 * limits.max_steal_share:.0f}%)",
+                remedy="measure on a machine with dedicated cores, or at a quieter hour",
+            )
+        )
+    if (available := after.get("available_memory_bytes")) is not None:
+        gates.append(
+            Gate(
+                name="memory-available",
+                passed=available >= MIN_FREE_MEMORY_SHARE * machine.memory_bytes,
+                evidence=f"{available / 2**20:.0f} MiB available",
+                remedy="free memory, or lower the context size and the number of slots",
+            )
+        )
+    return gates
+
+
+def wait_until_quiet(bench: Bench) -> None:
+    """After a disturbed run, let the disturber finish: look once a second, for at most two minutes.
+
+    An undisturbed campaign never waits here; a machine that stays busy fails the next run's gate, with the figure.
+    """
+    last = next((run.outcome for run in reversed(bench.state.runs) if run.outcome is not None), None)
+    if last is None or not any(gate.name == QUIET and not gate.passed for gate in last.gates):
+        return
+    limits = bench.state.spec.gates
+    bench.probe.snapshot()
+    for _ in range(PATIENCE_S):
+        time.sleep(1.0)
+        foreign = bench.probe.snapshot().get("foreign_cpu_cores")
+        if foreign is None or foreign <= limits.max_foreign_cores:
+            return
+        bench.progress.phase(f"waiting for a quiet machine: other processes use {foreign:.2f} cores")
+
+
+def describe(gate: Gate) -> str:
+    """One clause for a run's reason."""
+    return f"{gate.name}: {gate.evidence}" + (f" ({gate.remedy})" if gate.remedy else "")

@@ -1,0 +1,124 @@
+"""The campaign: ask `assay.plan` what is next, do it, record it, until it is done."""
+
+from __future__ import annotations
+
+from assay.campaign.bench import RUN_TOKEN, Bench
+from assay.campaign.gates import wait_until_quiet
+from assay.campaign.run_protocol import make_run
+from assay.errors import ApprovalNeeded, EngineError, MeasurementError
+from assay.plan.forecast import remaining_s
+from assay.plan.next_step import next_step
+from assay.plan.steps import (
+    AskApproval,
+    Done,
+    Finish,
+    GiveUp,
+    MakeRun,
+    RecordCalibration,
+    RecordScreen,
+    RecordVerdict,
+    Step,
+)
+from assay.plan.verdicts import effect_text
+from assay.records.event import EventKind
+from assay.records.run import RunOutcome, RunStatus
+from assay.records.state import CampaignState
+from assay.records.verdict import Verdict, VerdictKind
+
+
+def run_campaign(bench: Bench, *, max_runs: int | None = None) -> CampaignState:
+    """Carry the campaign on until it is finished (or `max_runs` more runs are made).
+
+    Raises:
+        ApprovalNeeded: the policy asks for a person's word.
+        EngineError: the baseline does not start.
+        MeasurementError: the baseline cannot be measured validly.
+    """
+    recover(bench)
+    made, first_run = 0, len(bench.state.runs)
+    while not isinstance(step := next_step(bench.state, first_run=first_run), Done):
+        if isinstance(step, MakeRun):
+            if max_runs is not None and made >= max_runs:
+                break
+            made += 1
+        _perform(bench, step)
+    return bench.state
+
+
+def recover(bench: Bench) -> list[str]:
+    """Close runs that an earlier Assay left open: no server of ours stays alive, the run is abandoned.
+
+    Returns:
+        Ids of the runs that were closed.
+    """
+    closed = []
+    for run in bench.state.runs:
+        if run.outcome is not None:
+            continue
+        alive = bench.end_recorded(run.server) if run.server else False
+        alive = bench.end_marked(RUN_TOKEN, bench.token(run.intent.run_id)) > 0 or alive
+        reason = "Assay ended during this run; " + ("its server was ended" if alive else "no server of it was left")
+        outcome = RunOutcome(run_id=run.intent.run_id, status=RunStatus.ABANDONED, reason=reason, duration_s=0.0)
+        files = bench.files.hashes(run.intent.run_id)
+        bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
+        bench.progress.result(f"{run.intent.run_id} {reason}")
+        closed.append(run.intent.run_id)
+    return closed
+
+
+def _perform(bench: Bench, step: Step) -> None:
+    match step:
+        case MakeRun(intent=intent):
+            left = remaining_s(bench.state)
+            spent = bench.state.spent_s
+            bench.progress.step(intent.why, done_s=spent, total_s=spent + left)
+            wait_until_quiet(bench)
+            _tell_run(bench, make_run(bench, intent), intent.arm.label)
+        case RecordCalibration(calibration=calibration):
+            bench.note(EventKind.CALIBRATED, {"calibration": calibration.model_dump(mode="json")})
+            bench.progress.result(
+                f"noise of this box: one bracket ±{100 * calibration.bracket_sd:.1f}%; "
+                f"detectable in the screen: {100 * calibration.min_detectable_effect:.0f}%"
+            )
+        case RecordScreen(result=result):
+            bench.note(EventKind.SCREENED, {"result": result.model_dump(mode="json")})
+            bench.progress.result(
+                f"{result.candidate}: {effect_text(result.effect)}, goes on to composition", good=True
+            )
+        case RecordVerdict(verdict=verdict):
+            _record_verdict(bench, verdict)
+        case Finish(headline=headline):
+            bench.note(EventKind.CAMPAIGN_FINISHED, {"headline": headline.model_dump(mode="json")})
+            bench.progress.result(headline.sentence, good=headline.confirmed)
+        case AskApproval(ids=ids):
+            raise ApprovalNeeded(
+                f"the policy asks for approval before {', '.join(ids)}",
+                hint="set `approved: true` in improvements/NN-<id>.md, or `status: cancelled`, then `assay run`",
+            )
+        case GiveUp(reason=reason, hint=hint, engine_failed=engine_failed):
+            raise (EngineError if engine_failed else MeasurementError)(reason, hint=hint)
+
+
+def _tell_run(bench: Bench, outcome: RunOutcome, label: str) -> None:
+    if outcome.status is not RunStatus.OK:
+        bench.progress.result(f"{outcome.run_id} {label}: {outcome.status}: {outcome.reason}", good=False)
+
+
+def _record_verdict(bench: Bench, verdict: Verdict) -> None:
+    bench.note(EventKind.VERDICT_REACHED, {"verdict": verdict.model_dump(mode="json")})
+    note_verdict(bench, verdict)
+    good = {VerdictKind.ADOPTED: True, VerdictKind.WORSE: False}.get(verdict.kind)
+    bench.progress.result(f"{verdict.candidate}: {verdict.kind}: {verdict.reason}", good=good)
+
+
+def note_verdict(bench: Bench, verdict: Verdict) -> None:
+    """Write a verdict into its improvement document; writing it twice changes nothing."""
+    hypothesis = next((h for h in bench.state.hypotheses if h.id == verdict.candidate), None)
+    if hypothesis is None:
+        return
+    lines = [f"**{verdict.kind}** {verdict.reason}"]
+    if verdict.line:
+        lines += ["", "    " + verdict.line]
+    if verdict.runs:
+        lines += ["", f"Runs: {', '.join(verdict.runs)}."]
+    bench.documents.note_verdict(hypothesis, "\n".join(lines))

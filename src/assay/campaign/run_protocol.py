@@ -1,0 +1,208 @@
+"""One run, from preflight to proof that the server is gone: what makes a number count.
+
+Intent is recorded before anything starts and the outcome after everything is stopped. Whatever goes wrong between
+is an outcome with a status, never a lost run; only Assay's own malfunctions leave as exceptions, and even then the
+server is stopped first.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from assay.campaign import answers
+from assay.campaign.bench import RUN_TOKEN, Bench
+from assay.campaign.gates import describe, machine_gates, wait_until_quiet
+from assay.errors import MeasurementError
+from assay.plan.evidence import A_A
+from assay.ports import LaunchFailed, Server
+from assay.records.event import EventKind
+from assay.records.hypothesis import Numerics
+from assay.records.load import LoadRequest, LoadResult
+from assay.records.run import AnswerCheck, Failure, Gate, RunIntent, RunOutcome, RunStatus
+
+RELEVANT = 4096
+"""Longest text value of the effective configuration that is kept."""
+
+
+def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
+    """Carry out one intent and record how it ended."""
+    bench.note(EventKind.RUN_INTENDED, {"intent": intent.model_dump(mode="json")})
+    began = time.monotonic()
+    facts: dict[str, Any] = {}
+    try:
+        facts = _attempt(bench, intent)
+    except LaunchFailed as failed:
+        facts = _failed(failed.failure)
+    except MeasurementError as refused:
+        log = f"runs/{intent.run_id}/server.log"
+        facts = _failed(Failure(stage="ready", cause="requests-refused", line=refused.message, log=log))
+    except KeyboardInterrupt:
+        _end(bench, intent, {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}, began)
+        raise
+    return _end(bench, intent, facts, began)
+
+
+def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> RunOutcome:
+    outcome = RunOutcome(run_id=intent.run_id, duration_s=time.monotonic() - began, **facts)
+    files = bench.files.hashes(intent.run_id)
+    bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
+    return outcome
+
+
+def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
+    """Launch, and stop whatever happens."""
+    folder = bench.files.folder(intent.run_id)
+    wait_until_quiet(bench)
+    before = bench.probe.snapshot()
+    target = bench.target
+    model_path = _model_path(bench, intent)
+    argv = bench.engine.argv(bench.state.build, model_path, intent.arm.flags, bench.free_port())
+    bench.files.write_json(intent.run_id, "command.json", {"argv": argv, "env": target.env, "why": intent.why})
+    bench.progress.phase("launching")
+    env = {**target.env, RUN_TOKEN: bench.token(intent.run_id)}
+    bench.expect(env[RUN_TOKEN])
+    server = bench.engine.launch(argv, env, folder / "server.log", f"runs/{intent.run_id}/server.log")
+    try:
+        bench.note(
+            EventKind.SERVER_STARTED, {"run_id": intent.run_id, "server": server.identity.model_dump(mode="json")}
+        )
+        start_s = server.wait_ready(target.start_timeout_s)
+        facts = _serve(bench, intent, server)
+        return {"start_s": start_s, "machine_before": before, **facts}
+    finally:
+        server.stop()
+
+
+def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
+    """Everything between ready and stop."""
+    effective = {k: v for k, v in server.effective().items() if not isinstance(v, str) or len(v) <= RELEVANT}
+    fallbacks = server.fallbacks()
+    facts: dict[str, Any] = {"effective": effective, "fallbacks": fallbacks}
+    if not_applied := _not_applied(bench, intent, effective, fallbacks):
+        return {**facts, "status": RunStatus.NOT_APPLIED, "reason": not_applied}
+    tokens = _ask_when_due(bench, intent, server)
+    bench.progress.phase("warming up, then measuring")
+    result = _load(bench, intent, server)
+    after = bench.probe.snapshot(server.identity.pid)
+    bench.files.write_samples(intent.run_id, result.samples)
+    if (failure := server.failure()) is not None:
+        return {**facts, **_failed(failure), "machine_after": after}
+    gates = [*result.gates, *machine_gates(after, bench.state.machine, bench.state.spec.gates)]
+    rss = server.rss_bytes()
+    check = _check(bench, intent, tokens, result)
+    facts |= {"gates": gates, "machine_after": after, "answers": check, "answer_tokens": tokens}
+    return facts | _conclude(bench, intent, result, gates, check, rss)
+
+
+def _conclude(
+    bench: Bench,
+    intent: RunIntent,
+    result: LoadResult,
+    gates: list[Gate],
+    check: AnswerCheck | None,
+    rss_bytes: int | None,
+) -> dict[str, Any]:
+    bad = [gate for gate in gates if not gate.passed]
+    if bad or result.measures is None:
+        reason = "; ".join(describe(gate) for gate in bad) or "nothing was measured"
+        return {"status": RunStatus.INVALID, "reason": reason}
+    measures = result.measures.model_copy(update={"server_rss_bytes": rss_bytes})
+    numerics = _numerics(bench, intent)
+    wrong = check and numerics and answers.judge(check, numerics, bench.state.spec.quality, bench.state)
+    if wrong:
+        return {"status": RunStatus.WRONG_OUTPUT, "reason": wrong, "measures": measures}
+    return {"status": RunStatus.OK, "reason": "every gate passed", "measures": measures}
+
+
+def _model_path(bench: Bench, intent: RunIntent) -> str:
+    if intent.arm.artifact is None:
+        return bench.state.model.path
+    bench.progress.phase("making the model artifact")
+    return bench.engine.make_artifact(bench.state.model, intent.arm.artifact, bench.folder / "artifacts")
+
+
+def _not_applied(bench: Bench, intent: RunIntent, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
+    """Only what this arm changes is held against the server's word; the baseline is what it is."""
+    if not intent.arm.deltas:
+        return None
+    baseline = bench.state.spec.target.flags
+    changed = {name: value for name, value in intent.arm.flags.items() if baseline.get(name) != value}
+    return bench.engine.in_force(changed, effective, fallbacks) or _contradicted(bench, intent, effective)
+
+
+def _contradicted(bench: Bench, intent: RunIntent, effective: dict[str, Any]) -> str | None:
+    """The entries' own proofs (`path = value`); a path that the server does not report proves nothing."""
+    for hypothesis in bench.state.hypotheses:
+        path, _, wanted = (part.strip() for part in hypothesis.optimization.verify.partition("="))
+        reported = effective.get(path)
+        if hypothesis.id in intent.arm.deltas and reported is not None and str(reported) != wanted:
+            return f"{hypothesis.id} is not in force: the server reports {path} = {reported}, not {wanted}"
+    return None
+
+
+def _ask_when_due(bench: Bench, intent: RunIntent, server: Server) -> list[int] | None:
+    """Baseline: once as the reference, then in its A/A runs; other arms: once in each series.
+
+    Answers given in a run that did not count were never judged, so they are asked for again.
+    """
+    state = bench.state
+    asked_before = any(
+        run.outcome is not None
+        and run.outcome.status is RunStatus.OK
+        and run.outcome.answer_tokens is not None
+        and (run.intent.series, run.intent.arm.deltas) == (intent.series, intent.arm.deltas)
+        for run in state.runs
+    )
+    natural = intent.candidate == A_A or answers.reference_tokens(state) is None
+    if (intent.arm.deltas and asked_before) or not (intent.arm.deltas or natural):
+        return None
+    bench.progress.phase("checking answers")
+    return answers.ask(server, state.spec.quality)
+
+
+def _check(bench: Bench, intent: RunIntent, tokens: list[int] | None, result: LoadResult) -> AnswerCheck | None:
+    reference = answers.reference_tokens(bench.state)
+    if tokens is None or reference is None:
+        return None
+    check = answers.compare(tokens, reference)
+    earlier = _same_prompts(bench, intent)
+    if earlier is None:
+        return check
+    agreed, compared = answers.compare_under_load(result.samples, bench.files.read_samples(earlier))
+    return check.model_copy(update={"under_load_probes": compared, "under_load_agreed": agreed})
+
+
+def _same_prompts(bench: Bench, intent: RunIntent) -> str | None:
+    """The baseline run with this run's prompts, if there is one."""
+    if intent.candidate is None:
+        return None
+    for run in reversed(bench.state.runs):
+        same = run.intent.series == intent.series and run.intent.seed == intent.seed and not run.intent.arm.deltas
+        if same and run.intent.candidate is None and run.outcome and run.outcome.status is RunStatus.OK:
+            return run.intent.run_id
+    return None
+
+
+def _numerics(bench: Bench, intent: RunIntent) -> Numerics | None:
+    """The loosest promise among the arm's deltas; None for the baseline, whose answers are the reference."""
+    if not intent.arm.deltas or intent.candidate == A_A:
+        return None
+    promises = {h.optimization.numerics for h in bench.state.hypotheses if h.id in intent.arm.deltas}
+    order: tuple[Numerics, ...] = ("approximate", "reordered", "exact")
+    return next((numerics for numerics in order if numerics in promises), None)
+
+
+def _load(bench: Bench, intent: RunIntent, server: Server) -> LoadResult:
+    request = LoadRequest(
+        base_url=server.base_url, model=server.model_name, workload=bench.state.spec.workload, seed=intent.seed
+    )
+    return bench.load.run(request, server.tokenize, lambda: server.failure() is None)
+
+
+def _failed(failure: Failure) -> dict[str, Any]:
+    return {
+        "status": RunStatus.FAILED,
+        "failure": failure,
+        "reason": f"{failure.cause} at stage {failure.stage}: {failure.line}",
+    }

@@ -1,0 +1,1 @@
+"""The optimizations Assay knows, as data, and the improvement documents written from them."""

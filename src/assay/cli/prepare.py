@@ -1,0 +1,144 @@
+"""Commands that come before measuring: init, assess, plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay import api
+from assay.cli import options
+from assay.cli.command import TeachingCommand
+from assay.cli.failure import fail_check
+from assay.cli.output import show, show_json
+from assay.cli.questions import CONCURRENCY, GivenTarget, ask, model_path
+from assay.errors import UsageError
+
+
+@click.command(
+    cls=TeachingCommand,
+    needs="Nothing but a model file, or the launch command or URL of the server in use today.",
+    examples=[
+        "assay init --model qwen.gguf --concurrency 16",
+        "assay init --command 'llama-server -m qwen.gguf -c 8192 -np 4'",
+        "assay init --url http://127.0.0.1:8080",
+        "assay init --folder my-campaign --model embedded",
+    ],
+    exits={0: "written", 2: "there is an assay.toml already, or no such model or server", 6: "it cannot be written"},
+)
+@options.folder
+@options.as_json
+@click.option("--model", help="Path of a GGUF file, or `embedded`: a small model that comes as a package.")
+@click.option("--command", "launch", help="Today's launch command, as one quoted string: flags and model are taken.")
+@click.option("--url", help="A running llama.cpp server: model, slots and context are read from it.")
+@click.option(
+    "--executable",
+    show_default="llama-server in PATH, else the embedded one",
+    help="With --model: the engine's program, or `embedded`.",
+)
+@click.option("--concurrency", type=CONCURRENCY, show_default="8", help="With --model: requests in flight.")
+@click.option("--name", show_default="the folder's", help="Name of the campaign.")
+def init(
+    folder: Path,
+    as_json: bool,
+    name: str | None,
+    launch: str | None,
+    url: str | None,
+    model: str | None,
+    executable: str | None,
+    concurrency: int | None,
+) -> None:
+    """Write a commented assay.toml: the question, declared before anything is measured.
+
+    Give one of --model, --command and --url; with none of them, at a terminal, it asks. Then read the file: target,
+    workload, objective, budget and error rates stand once the campaign has been planned.
+    """
+    given = GivenTarget(model=model, launch=launch, url=url, executable=executable, concurrency=concurrency)
+    path = write_spec(folder, name or folder.name, given)
+    if as_json:
+        show_json({"spec": str(path)})
+    else:
+        show(f"wrote {path}", "read it, then: assay plan")
+
+
+def write_spec(folder: Path, name: str, given: GivenTarget) -> Path:
+    """Write assay.toml from whichever source was given.
+
+    Raises:
+        UsageError: several sources, or none and nobody to ask; see also the verbs.
+    """
+    given.refuse_contradictions()
+    if given.url:
+        return api.init_from_url(folder, given.url, name=name)
+    if given.launch:
+        try:
+            return api.init_from_command(folder, given.launch, name=name)
+        except ValueError as error:  # an open quote, or a value that no field takes
+            hint = "quote the whole command once: --command 'llama-server --model FILE.gguf ...'"
+            raise UsageError(f"the launch command cannot be read: {error}", hint=hint) from error
+    if not given.model:
+        if (folder / "assay.toml").exists():
+            raise UsageError(f"{folder / 'assay.toml'} exists already", hint="edit it, or give another --folder")
+        given = ask(given)
+    from assay.records.spec import CampaignSpec, Target, Workload
+
+    target = Target(model=model_path(given.model or ""), executable=given.executable)
+    workload = Workload(concurrency=given.concurrency) if given.concurrency else Workload()
+    return api.init(folder, CampaignSpec(name=name, target=target, workload=workload))
+
+
+@click.command(
+    cls=TeachingCommand,
+    needs="Nothing; in a campaign's folder it also looks at the campaign's target and record.",
+    examples=["assay assess", "assay assess --folder my-campaign --json"],
+    exits={0: "a campaign can run here", 1: "something found here prevents it", 2: "assay.toml is wrong"},
+)
+@options.folder
+@options.as_json
+def assess(folder: Path, as_json: bool) -> None:
+    """Take stock: machine, engine with its own flags, model, findings, what the record holds.
+
+    Findings say what would spoil a measurement, with the evidence and a remedy. Starts no server.
+    """
+    found = api.assess(folder)
+    if as_json:
+        show_json({**found.model_dump(mode="json"), "blocked": found.blocked})
+    else:
+        from assay.render.terminal import assessment_view
+
+        show(assessment_view(found))
+    if found.blocked:
+        fail_check("a campaign cannot run here yet", hint="see what was found, listed above", as_json=as_json)
+
+
+@click.command(
+    cls=TeachingCommand,
+    needs="assay.toml, written by `assay init`, and the engine it names.",
+    examples=["assay plan", "assay plan --folder my-campaign --json"],
+    exits={
+        0: "planned",
+        2: "assay.toml or a document is wrong, or the question changed after it was asked",
+        4: "the engine is missing",
+        6: "the record cannot be read or written",
+    },
+)
+@options.folder
+@options.as_json
+def plan(folder: Path, as_json: bool) -> None:
+    """Write each optimization that applies here up as a document, and the todo.
+
+    Documents that are there already are read back with your edits (priority, approval, cancellation). Flags that the
+    installed engine does not have are blocked now, with the reason, before they cost anything. Starts no server.
+    """
+    api.plan(folder)
+    items = api.todo(folder)
+    left = api.next_step(folder).remaining_s
+    if as_json:
+        show_json({"todo": [item.model_dump(mode="json") for item in items], "remaining_s": left})
+        return
+    from assay.render.terminal import todo_table
+    from assay.render.words import duration_words
+
+    show(todo_table(items))
+    click.echo(f"{len(items)} documents in {folder / 'improvements'}; read and edit them", err=True)
+    click.echo(f"measuring takes about {duration_words(left)}: assay run", err=True)

@@ -1,0 +1,1 @@
+"""Data files: optimizations, texts, templates."""

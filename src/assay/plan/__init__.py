@@ -1,0 +1,1 @@
+"""Pure decisions: what the record means and what should be done next."""

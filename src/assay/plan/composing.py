@@ -1,0 +1,109 @@
+"""Composition: promising candidates are tested again, on fresh runs, on top of the stack so far.
+
+Only these runs decide adoption. They are independent of the screen that chose the candidates, and the declared
+error rate is divided by the number of candidates that got here, so the chance that the campaign adopts anything
+useless stays below `adopt_alpha` however many were screened (Bonferroni on fresh data).
+"""
+
+from __future__ import annotations
+
+from assay.plan.arms import arm_with
+from assay.plan.evidence import composition, composition_effect, valid_runs, why_not_counted
+from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.steps import MakeRun, RecordVerdict, Step
+from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
+from assay.records.hypothesis import Hypothesis
+from assay.records.run import Purpose
+from assay.records.state import CampaignState
+from assay.records.verdict import VerdictKind
+from assay.stats.sequential import decide
+
+
+def promising(state: CampaignState) -> list[Hypothesis]:
+    """Candidates that reached composition, best lower bound first."""
+    results = sorted(state.screened.values(), key=lambda result: -result.effect.low)
+    by_id = {h.id: h for h in state.hypotheses}
+    return [by_id[result.candidate] for result in results if result.promising]
+
+
+def stack_of(state: CampaignState) -> list[Hypothesis]:
+    """The adopted hypotheses, in order of adoption."""
+    by_id = {h.id: h for h in state.hypotheses}
+    return [by_id[name] for name in state.stack]
+
+
+def next_composition(state: CampaignState) -> Step | None:
+    """The next step of the composition; None when every promising candidate has its verdict."""
+    waiting = [h for h in promising(state) if h.id not in state.verdicts and h.status == "planned"]
+    if not waiting:
+        return None
+    hypothesis = waiting[0]
+    if rival := _rival(state, hypothesis):
+        reason = f"not tested again: {rival} of the same family is in the stack and had the better lower bound"
+        return RecordVerdict(verdict=unmeasured(hypothesis, reason, "excluded", []))
+    return _conclude(state, hypothesis) or _next_run(state, hypothesis)
+
+
+def _rival(state: CampaignState, hypothesis: Hypothesis) -> str | None:
+    excluded = set(hypothesis.optimization.excludes)
+    return next((h.id for h in stack_of(state) if h.id in excluded or hypothesis.id in h.optimization.excludes), None)
+
+
+def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
+    series = composition(hypothesis.id)
+    ended = runs_of(state, series, hypothesis.id)
+    found = composition_effect(state, hypothesis.id, len(promising(state)))
+    if step := from_outcome(hypothesis, ended, found):
+        return step
+    ids = [run.intent.run_id for run in state.runs if run.intent.series == series]
+    on = "the stack" if state.stack else "the baseline, on fresh runs"
+    if len(uncounted := uncounted_tail(state, ended)) >= MAX_ATTEMPTS:
+        why = why_not_counted(state, uncounted[-1])
+        reason = f"{len(uncounted)} invalid runs in a row on top of {on}; last: {why}"
+        return RecordVerdict(verdict=unmeasured(hypothesis, reason, "invalid", ids))
+    if len(broken := uncounted_tail(state, runs_of(state, series, None))) >= MAX_ATTEMPTS and state.stack:
+        why = why_not_counted(state, broken[-1])
+        reason = f"the stack it was to be tested on failed {len(broken)} times in a row; last: {why}"
+        return RecordVerdict(verdict=unmeasured(hypothesis, reason, "stack-failed", ids))
+    budget = state.spec.budget
+    if found is None or found.num_brackets < min(budget.min_brackets, budget.composition_brackets):
+        return None
+    decision = decide(found, state.spec.objective.min_effect)
+    if decision == "better":
+        verdict = measured(hypothesis, VerdictKind.ADOPTED, found, f"gain on top of {on}", ids)
+        return RecordVerdict(verdict=verdict)
+    if decision == "worse":
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, f"a loss on top of {on}", ids))
+    if decision == "no-effect":
+        reason = f"promising in the screen, no effect on top of {on}"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.NO_EFFECT, found, reason, ids))
+    if found.num_brackets >= budget.composition_brackets or _out_of_budget(state):
+        worth = f"{100 * state.spec.objective.min_effect:g}%"
+        reason = f"promising in the screen; on top of {on}: {unclear(found, worth)}"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+    return None
+
+
+def _out_of_budget(state: CampaignState) -> bool:
+    reserved = 2 * state.spec.budget.confirmation_brackets + 1 if state.stack else 0
+    return state.spent_s + (2 + reserved) * median_run_s(state) > state.spec.budget.total_s
+
+
+def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
+    series = composition(hypothesis.id)
+    runs = valid_runs(state, series)
+    candidate_turn = bool(runs) and runs[-1].intent.candidate is None
+    stack = stack_of(state)
+    deltas = [*stack, hypothesis] if candidate_turn else stack
+    done = sum(1 for run in runs if run.intent.candidate is not None)
+    on = f"the stack ({' + '.join(state.stack)})" if state.stack else "the baseline"
+    return MakeRun(
+        intent=intent(
+            state,
+            purpose=Purpose.COMPOSITION,
+            series=series,
+            candidate=hypothesis.id if candidate_turn else None,
+            arm=arm_with(state.spec.target, deltas),
+            why=f"testing {hypothesis.id} again on top of {on}, bracket {max(done, 1)}",
+        )
+    )

@@ -1,0 +1,123 @@
+"""Confirmation: the final stack against the original baseline on fresh runs; the headline comes from nowhere else."""
+
+from __future__ import annotations
+
+import statistics
+
+from assay.plan.arms import arm_with, baseline_arm
+from assay.plan.composing import stack_of
+from assay.plan.evidence import (
+    CONFIRMATION,
+    MAIN,
+    STACK,
+    confirmation_effect,
+    is_latency,
+    metric_value,
+    series_brackets,
+    valid_runs,
+    why_not_counted,
+)
+from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.steps import Finish, MakeRun, Step
+from assay.plan.verdicts import effect_text
+from assay.records.run import Purpose, RunStatus
+from assay.records.state import CampaignState
+from assay.records.verdict import Effect, Headline
+
+MAX_CRASHES = 2
+"""Crashes of the stack after which it is not confirmed, whatever it gained in between."""
+
+
+def next_confirmation(state: CampaignState) -> Step:
+    """The next step of the confirmation, and the end of the campaign."""
+    if not state.stack:
+        return Finish(headline=_nothing_adopted(state))
+    have = len(series_brackets(state, CONFIRMATION).of(STACK))
+    if have >= state.spec.budget.confirmation_brackets or (have > 1 and _over_budget(state)) or stack_failure(state):
+        return Finish(headline=_confirmed(state))
+    runs = valid_runs(state, CONFIRMATION)
+    stack_turn = bool(runs) and runs[-1].intent.candidate is None
+    deltas = stack_of(state)
+    wanted = state.spec.budget.confirmation_brackets
+    return MakeRun(
+        intent=intent(
+            state,
+            purpose=Purpose.CONFIRMATION,
+            series=CONFIRMATION,
+            candidate=STACK if stack_turn else None,
+            arm=arm_with(state.spec.target, deltas) if stack_turn else baseline_arm(state.spec.target),
+            why=f"confirming the stack against the original baseline: bracket {have + 1} of {wanted}",
+        )
+    )
+
+
+def _over_budget(state: CampaignState) -> bool:
+    return state.spent_s + 2 * median_run_s(state) > state.spec.budget.total_s
+
+
+def stack_failure(state: CampaignState) -> str | None:
+    """Why the stack cannot be confirmed on fresh runs; None while it holds."""
+    ended = [run for run in runs_of(state, CONFIRMATION, STACK) if run.intent.arm.deltas == state.stack]
+    crashed = [run for run in ended if run.outcome and run.outcome.status is RunStatus.FAILED]
+    if len(crashed) >= MAX_CRASHES:
+        return f"it failed in {len(crashed)} of {len(ended)} fresh runs; last: {why_not_counted(state, crashed[-1])}"
+    uncounted = uncounted_tail(state, ended)
+    if len(uncounted) >= MAX_ATTEMPTS:
+        return f"{len(uncounted)} of its runs in a row do not count; last: {why_not_counted(state, uncounted[-1])}"
+    return None
+
+
+def _nothing_adopted(state: CampaignState) -> Headline:
+    runs = [run for run in valid_runs(state, MAIN) if run.intent.candidate is None]
+    return Headline(
+        stack=[],
+        flags=dict(state.spec.target.flags),
+        effect=None,
+        baseline_median=_median(state, [run.intent.run_id for run in runs]),
+        stack_median=None,
+        confirmed=False,
+        sentence="Nothing was adopted: the launch command in use today stands.",
+        runs=[run.intent.run_id for run in runs],
+    )
+
+
+def _confirmed(state: CampaignState) -> Headline:
+    effect = confirmation_effect(state)
+    runs = valid_runs(state, CONFIRMATION)
+    baseline = [run.intent.run_id for run in runs if run.intent.candidate is None]
+    stack = [run.intent.run_id for run in runs if run.intent.candidate is not None]
+    failure = stack_failure(state)
+    confirmed = effect is not None and effect.low > 0 and failure is None
+    return Headline(
+        stack=list(state.stack),
+        flags=arm_with(state.spec.target, stack_of(state)).flags,
+        effect=effect,
+        baseline_median=_median(state, baseline),
+        stack_median=_median(state, stack),
+        confirmed=confirmed,
+        sentence=_sentence(state, effect, failure),
+        runs=baseline + stack,
+    )
+
+
+def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) -> str:
+    names = " + ".join(state.stack)
+    if failure is not None:
+        return f"{names} was adopted, but is not confirmed: {failure}."
+    if effect is None:
+        return f"{names} was adopted, but could not be confirmed: no valid bracket on fresh runs."
+    metric = state.spec.objective.metric
+    gain = f"{effect_text(effect)} in {f'1/{metric}' if is_latency(metric) else metric}"
+    if effect.low <= 0:
+        return f"{names} was adopted, but the fresh runs do not confirm it: {gain}."
+    return f"{names}: {gain}, confirmed on fresh runs."
+
+
+def _median(state: CampaignState, run_ids: list[str]) -> float | None:
+    values = [
+        value
+        for run in state.runs
+        if run.intent.run_id in run_ids and run.outcome and run.outcome.measures
+        if (value := metric_value(run.outcome.measures, state.spec.objective.metric)) is not None
+    ]
+    return statistics.median(values) if values else None

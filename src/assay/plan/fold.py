@@ -1,0 +1,99 @@
+"""The record read as a state: one pure function from events to `CampaignState`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from assay.errors import RecordError
+from assay.records.event import Event, EventKind
+from assay.records.hypothesis import Hypothesis
+from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.run import RunIntent, RunOutcome, ServerIdentity
+from assay.records.spec import CampaignSpec
+from assay.records.state import CampaignState, RunRecord, ScreenResult
+from assay.records.verdict import Calibration, Headline, Verdict, VerdictKind
+
+
+def fold(events: Iterable[Event]) -> CampaignState:
+    """Apply every event in order.
+
+    Raises:
+        RecordError: the record does not begin with the creation of a campaign.
+    """
+    state: CampaignState | None = None
+    for event in events:
+        state = _created(event) if state is None else advance(state, event)
+    if state is None:
+        raise RecordError("the record is empty: no campaign was created in it", hint="start one with `assay plan`")
+    return state
+
+
+def advance(state: CampaignState, event: Event) -> CampaignState:
+    """The state after one more event."""
+    return state.model_copy(update={**_change(state, event), "num_events": event.seq, "last_hash": event.hash})
+
+
+def _created(event: Event) -> CampaignState:
+    if event.kind is not EventKind.CAMPAIGN_CREATED:
+        raise RecordError(
+            f"the record begins with {event.kind} at event {event.seq}, not with {EventKind.CAMPAIGN_CREATED}",
+            hint="run `assay verify` to see what is damaged",
+        )
+    payload = event.payload
+    return CampaignState(
+        created_at_ns=event.at_ns,
+        spec=CampaignSpec.model_validate(payload["spec"]),
+        spec_hash=payload["spec_hash"],
+        machine=Machine.model_validate(payload["machine"]),
+        build=EngineBuild.model_validate(payload["build"]),
+        model=ModelFacts.model_validate(payload["model"]),
+        assay_version=payload["assay_version"],
+        num_events=event.seq,
+        last_hash=event.hash,
+    )
+
+
+def _change(state: CampaignState, event: Event) -> dict[str, Any]:
+    payload = event.payload
+    match event.kind:
+        case EventKind.PLAN_WRITTEN:
+            hypotheses = [Hypothesis.model_validate(item) for item in payload["hypotheses"]]
+            return {"hypotheses": [*hypotheses, *_dropped_but_touched(state, hypotheses)], "planned": True}
+        case EventKind.RUN_INTENDED:
+            intent = RunIntent.model_validate(payload["intent"])
+            return {"runs": [*state.runs, RunRecord(intent=intent, intended_at_ns=event.at_ns)]}
+        case EventKind.SERVER_STARTED:
+            server = ServerIdentity.model_validate(payload["server"])
+            return {"runs": _with_run(state, payload["run_id"], server=server)}
+        case EventKind.RUN_ENDED:
+            outcome = RunOutcome.model_validate(payload["outcome"])
+            return {"runs": _with_run(state, outcome.run_id, outcome=outcome, ended_at_ns=event.at_ns)}
+        case EventKind.CALIBRATED:
+            return {"calibration": Calibration.model_validate(payload["calibration"])}
+        case EventKind.SCREENED:
+            result = ScreenResult.model_validate(payload["result"])
+            return {"screened": {**state.screened, result.candidate: result}}
+        case EventKind.VERDICT_REACHED:
+            verdict = Verdict.model_validate(payload["verdict"])
+            adopted = [verdict.candidate] if verdict.kind is VerdictKind.ADOPTED else []
+            return {"verdicts": {**state.verdicts, verdict.candidate: verdict}, "stack": [*state.stack, *adopted]}
+        case EventKind.CAMPAIGN_FINISHED:
+            return {"headline": Headline.model_validate(payload["headline"])}
+        case EventKind.CAMPAIGN_CREATED:
+            raise RecordError(f"event {event.seq} creates a campaign again", hint="run `assay verify`")
+
+
+def _dropped_but_touched(state: CampaignState, new: list[Hypothesis]) -> list[Hypothesis]:
+    """Hypotheses whose document is gone although runs or verdicts speak of them: kept, but not carried on."""
+    known = {h.id for h in new}
+    touched = {*state.verdicts, *state.screened, *(run.intent.candidate for run in state.runs)}
+    return [
+        h if h.id in state.verdicts else h.model_copy(update={"status": "cancelled"})
+        for h in state.hypotheses
+        if h.id in touched - known
+    ]
+
+
+def _with_run(state: CampaignState, run_id: str, **update: Any) -> list[RunRecord]:
+    return [run.model_copy(update=update) if run.intent.run_id == run_id else run for run in state.runs]

@@ -1,0 +1,82 @@
+"""Making run intents, and counting what became of earlier ones."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import takewhile
+
+from assay.plan.evidence import A_A, why_not_counted
+from assay.records.run import Arm, Purpose, RunIntent, RunStatus
+from assay.records.state import CampaignState, RunRecord
+
+MAX_ATTEMPTS = 3
+"""Invalid or failing runs in a row after which an arm is given up."""
+
+
+def derived_seed(root: int, *parts: object) -> int:
+    """A seed that depends on the campaign's seed and on what it is for, not on when it is drawn."""
+    text = ":".join(str(part) for part in (root, *parts))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+def runs_of(state: CampaignState, series: str, candidate: str | None) -> list[RunRecord]:
+    """Ended, not abandoned runs of one arm in one series."""
+    return [
+        run for run in state.runs if run.intent.series == series and run.intent.candidate == candidate and _ended(run)
+    ]
+
+
+def _ended(run: RunRecord) -> bool:
+    return run.outcome is not None and run.outcome.status is not RunStatus.ABANDONED
+
+
+def failed_in_a_row(state: CampaignState, first_run: int = 0) -> list[RunRecord]:
+    """The newest unbroken chain of baseline runs that did not count (any series, A/A runs included).
+
+    A stack that serves as reference in the composition is not the baseline: its failures end that trial only.
+
+    Args:
+        state: the campaign.
+        first_run: number of runs that an earlier session made; they are left out.
+    """
+    baseline = [
+        run for run in state.runs[first_run:] if run.intent.candidate in {None, A_A} and not run.intent.arm.deltas
+    ]
+    return uncounted_tail(state, [run for run in baseline if _ended(run)])
+
+
+def uncounted_tail(state: CampaignState, runs: list[RunRecord]) -> list[RunRecord]:
+    """The runs at the end of a list that do not count, oldest first."""
+    tail = list(takewhile(lambda run: why_not_counted(state, run) is not None, reversed(runs)))
+    return tail[::-1]
+
+
+def intent(
+    state: CampaignState, *, purpose: Purpose, series: str, candidate: str | None, arm: Arm, why: str
+) -> RunIntent:
+    """The next run of a series; a candidate takes the prompts of the reference run just before it."""
+    earlier = runs_of(state, series, candidate)
+    references = [run for run in runs_of(state, series, None) if why_not_counted(state, run) is None]
+    if candidate is not None and references:
+        seed = references[-1].intent.seed
+    else:
+        seed = derived_seed(state.spec.workload.seed, series, len(references))
+    return RunIntent(
+        run_id=f"r{len(state.runs) + 1:04d}",
+        purpose=purpose,
+        series=series,
+        candidate=candidate,
+        arm=arm,
+        seed=seed,
+        attempt=1 + len(uncounted_tail(state, earlier)),
+        why=why,
+    )
+
+
+def median_run_s(state: CampaignState) -> float:
+    """What a run costs here, from the runs so far; before the first, from the workload's windows."""
+    durations = sorted(run.outcome.duration_s for run in state.runs if run.outcome and run.outcome.measures)
+    if durations:
+        return durations[len(durations) // 2]
+    workload = state.spec.workload
+    return workload.warmup_min_s + workload.windows * workload.window_s + 3.0

@@ -1,0 +1,160 @@
+"""The screen: every candidate against the baseline, in rounds, until each is decided or the budget ends."""
+
+from __future__ import annotations
+
+from assay.plan.arms import arm_with, baseline_arm
+from assay.plan.evidence import MAIN, screen_effect, series_brackets, valid_runs, why_not_counted
+from assay.plan.runs import MAX_ATTEMPTS, derived_seed, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.steps import MakeRun, RecordScreen, RecordVerdict, Step
+from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
+from assay.records.hypothesis import Hypothesis
+from assay.records.run import Purpose
+from assay.records.state import CampaignState, ScreenResult
+from assay.records.verdict import Effect, VerdictKind
+from assay.stats.brackets import mean_effect
+from assay.stats.sequential import decide
+
+
+def open_candidates(state: CampaignState) -> list[Hypothesis]:
+    """Hypotheses that may be run and that the screen has not decided."""
+    return [h for h in _undecided_ones(state) if not _needs_approval(state, h)]
+
+
+def unapproved(state: CampaignState) -> list[Hypothesis]:
+    """Hypotheses that wait for a person's word."""
+    return [h for h in _undecided_ones(state) if _needs_approval(state, h)]
+
+
+def _undecided_ones(state: CampaignState) -> list[Hypothesis]:
+    return [
+        h
+        for h in state.hypotheses
+        if h.status == "planned" and h.id not in state.verdicts and h.id not in state.screened
+    ]
+
+
+def _needs_approval(state: CampaignState, hypothesis: Hypothesis) -> bool:
+    return hypothesis.optimization.tier >= state.spec.policy.ask_before_tier and not hypothesis.approved
+
+
+def next_screen(state: CampaignState) -> Step | None:
+    """The next step of the screen; None when it is over."""
+    candidates = open_candidates(state)
+    if not candidates:
+        return None
+    runs = valid_runs(state, MAIN)
+    closing = bool(runs) and runs[-1].intent.candidate is not None
+    just_closed = runs[-2].intent.candidate if len(runs) > 1 and not closing else None
+    for hypothesis in candidates:
+        if step := _conclude(state, hypothesis, look=hypothesis.id == just_closed):
+            return step
+    if closing:
+        return _reference_run(state, "closing the bracket of the candidate before it")
+    if _out_of_budget(state):
+        return _undecided(state, candidates[0])
+    return _candidate_run(state, _whose_turn(state, candidates))
+
+
+def _conclude(state: CampaignState, hypothesis: Hypothesis, *, look: bool) -> Step | None:
+    """What a candidate's runs already decide; its interval is looked at once a bracket, when that has closed."""
+    ended = runs_of(state, MAIN, hypothesis.id)
+    uncounted = uncounted_tail(state, ended)
+    if not look and not uncounted:
+        return None
+    found = screen_effect(state, hypothesis.id)
+    if step := from_outcome(hypothesis, ended, found):
+        return step
+    ids = [run.intent.run_id for run in ended]
+    if len(uncounted) >= MAX_ATTEMPTS:
+        reason = f"{len(uncounted)} invalid runs in a row; last: {why_not_counted(state, uncounted[-1])}"
+        return RecordVerdict(verdict=unmeasured(hypothesis, reason, "invalid", ids))
+    if found is None or not look:
+        return None
+    return _decided(state, hypothesis, found, ids)
+
+
+def _decided(state: CampaignState, hypothesis: Hypothesis, found: Effect, ids: list[str]) -> Step | None:
+    spec = state.spec
+    if found.num_brackets < min(spec.budget.min_brackets, spec.budget.max_brackets):
+        return None
+    worth = f"{100 * spec.objective.min_effect:g}%"
+    decision = decide(found, spec.objective.min_effect)
+    if decision == "better":
+        return RecordScreen(result=ScreenResult(candidate=hypothesis.id, effect=found, promising=True))
+    if decision == "worse":
+        reason = f"worse than the baseline after {found.num_brackets} bracket(s)"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, reason, ids))
+    if decision == "no-effect":
+        reason = f"no effect as large as {worth}, after {found.num_brackets} bracket(s)"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.NO_EFFECT, found, reason, ids))
+    if decision == "futile" and found.num_brackets > 1:
+        reason = f"not worth having: the gain is below {worth}, whether it costs something is not known"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+    if found.num_brackets >= spec.budget.max_brackets:
+        reason = f"{unclear(found, worth)}, with {found.num_brackets} bracket(s)"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+    return None
+
+
+def _undecided(state: CampaignState, hypothesis: Hypothesis) -> RecordVerdict:
+    ids = [run.intent.run_id for run in runs_of(state, MAIN, hypothesis.id)]
+    found = screen_effect(state, hypothesis.id)
+    if found is None:
+        return RecordVerdict(verdict=unmeasured(hypothesis, "the budget ended before it was measured", "budget", ids))
+    worth = f"{100 * state.spec.objective.min_effect:g}%"
+    reason = f"{unclear(found, worth)}: the budget ended after {found.num_brackets} bracket(s)"
+    return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+
+
+def _whose_turn(state: CampaignState, candidates: list[Hypothesis]) -> Hypothesis:
+    """Fewest brackets first, so that all have been seen once; then where another bracket decides most.
+
+    The first round's order is drawn from the campaign's seed; later rounds begin with the largest effects, which a
+    short budget must not leave half measured. What is tried next does not bias what it measures.
+    """
+    main = series_brackets(state, MAIN)
+
+    def key(hypothesis: Hypothesis) -> tuple[int, float, int]:
+        own = main.of(hypothesis.id)
+        done = sum(1 for run in valid_runs(state, MAIN) if run.intent.candidate == hypothesis.id)
+        size = abs(mean_effect(own)[0]) if len(own) else 0.0
+        return done, -size, derived_seed(state.spec.workload.seed, "order", done, hypothesis.id)
+
+    return min(candidates, key=key)
+
+
+def _out_of_budget(state: CampaignState) -> bool:
+    """Whether another bracket would eat what composition and confirmation will need."""
+    budget = state.spec.budget
+    promising = sum(1 for result in state.screened.values() if result.promising)
+    reserved_runs = 2 * budget.confirmation_brackets + 1
+    reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
+    return state.spent_s + (2 + reserved_runs) * median_run_s(state) > budget.total_s
+
+
+def _candidate_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
+    done = sum(1 for run in valid_runs(state, MAIN) if run.intent.candidate == hypothesis.id)
+    why = f"screening {hypothesis.id}: bracket {done + 1} of at most {state.spec.budget.max_brackets}"
+    return MakeRun(
+        intent=intent(
+            state,
+            purpose=Purpose.SCREEN,
+            series=MAIN,
+            candidate=hypothesis.id,
+            arm=arm_with(state.spec.target, [hypothesis]),
+            why=why,
+        )
+    )
+
+
+def _reference_run(state: CampaignState, why: str) -> MakeRun:
+    return MakeRun(
+        intent=intent(
+            state,
+            purpose=Purpose.SCREEN,
+            series=MAIN,
+            candidate=None,
+            arm=baseline_arm(state.spec.target),
+            why=why,
+        )
+    )

@@ -1,0 +1,68 @@
+"""The steps a campaign is made of, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.records.run import RunIntent
+from assay.records.state import ScreenResult
+from assay.records.verdict import Calibration, Headline, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeRun:
+    """Launch, check, measure and stop one server."""
+
+    intent: RunIntent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCalibration:
+    """The A/A brackets are complete."""
+
+    calibration: Calibration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordScreen:
+    """A candidate's screen decided in its favour: it goes on to composition."""
+
+    result: ScreenResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordVerdict:
+    """A trial is over."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Nothing is left to be measured."""
+
+    headline: Headline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskApproval:
+    """The policy wants a person's word before these hypotheses."""
+
+    ids: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveUp:
+    """The baseline itself cannot be measured: the campaign has no ground to stand on."""
+
+    reason: str
+    hint: str
+    engine_failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The campaign is finished."""
+
+
+Step = MakeRun | RecordCalibration | RecordScreen | RecordVerdict | Finish | AskApproval | GiveUp | Done

@@ -1,0 +1,101 @@
+"""From outcomes and effects to verdicts, each with the sentence that a person can quote."""
+
+from __future__ import annotations
+
+import math
+
+from assay.plan.steps import RecordVerdict
+from assay.records.hypothesis import Hypothesis
+from assay.records.run import RunOutcome, RunStatus
+from assay.records.state import RunRecord
+from assay.records.verdict import Effect, Verdict, VerdictKind
+
+RETRY_CAUSES = frozenset({"timeout", "killed", "unknown", "crashed", "port-in-use"})
+"""Failures that may be an accident: tried once more. Everything else fails the same way again."""
+
+
+def effect_text(effect: Effect) -> str:
+    """For example "+12.3% [+4.1, +21.2]"."""
+    return f"{effect.percent:+.1f}% [{effect.percent_low:+.1f}, {effect.percent_high:+.1f}]"
+
+
+def blocked_at_plan_time(hypothesis: Hypothesis) -> RecordVerdict:
+    """The installed build or the target cannot take it."""
+    reason = hypothesis.blocked_reason or "blocked in its document"
+    return RecordVerdict(
+        verdict=Verdict(candidate=hypothesis.id, kind=VerdictKind.BLOCKED, cause="plan", reason=reason)
+    )
+
+
+def from_outcome(hypothesis: Hypothesis, runs: list[RunRecord], effect: Effect | None) -> RecordVerdict | None:
+    """The verdict that a failed, unapplied or wrong run already decides; None when there is nothing to decide yet.
+
+    Args:
+        hypothesis: the candidate.
+        runs: its ended runs in one series, oldest first.
+        effect: what was measured of it so far, if anything.
+    """
+    outcomes = [run.outcome for run in runs if run.outcome is not None]
+    if not outcomes:
+        return None
+    last = outcomes[-1]
+    ids = [outcome.run_id for outcome in outcomes]
+    if last.status is RunStatus.FAILED and last.failure is not None:
+        return _from_failure(hypothesis, outcomes, ids, effect)
+    kinds = {RunStatus.NOT_APPLIED: VerdictKind.NOT_APPLIED, RunStatus.WRONG_OUTPUT: VerdictKind.WRONG_OUTPUT}
+    if kind := kinds.get(last.status):
+        line = last.fallbacks[0] if last.fallbacks and kind is VerdictKind.NOT_APPLIED else None
+        return RecordVerdict(
+            verdict=Verdict(candidate=hypothesis.id, kind=kind, reason=last.reason, line=line, runs=ids)
+        )
+    return None
+
+
+def _from_failure(
+    hypothesis: Hypothesis, outcomes: list[RunOutcome], ids: list[str], effect: Effect | None
+) -> RecordVerdict | None:
+    last = outcomes[-1]
+    failure = last.failure
+    assert failure is not None
+    failures = [outcome for outcome in outcomes if outcome.status is RunStatus.FAILED]
+    if failure.cause in RETRY_CAUSES and len(failures) == 1:
+        return None
+    ran_before = any(outcome.status is RunStatus.OK for outcome in outcomes)
+    unstable = ran_before or failure.stage in {"under-load", "warm-up"}
+    return RecordVerdict(
+        verdict=Verdict(
+            candidate=hypothesis.id,
+            kind=VerdictKind.UNSTABLE if unstable else VerdictKind.BLOCKED,
+            cause=failure.cause,
+            reason=last.reason,
+            line=failure.line,
+            effect=effect if ran_before else None,
+            runs=ids,
+        )
+    )
+
+
+def unclear(effect: Effect, worth: str) -> str:
+    """What an interval that decides nothing leaves open."""
+    if effect.low > 0:
+        return f"a gain, but not shown to be worth {worth}"
+    return "cannot tell from noise"
+
+
+def measured(hypothesis: Hypothesis, kind: VerdictKind, effect: Effect, reason: str, runs: list[str]) -> Verdict:
+    """A verdict that rests on an effect; the prediction is scored on the way."""
+    low, high = (math.log1p(bound) if bound > -1 else -math.inf for bound in hypothesis.predicted)
+    return Verdict(
+        candidate=hypothesis.id,
+        kind=kind,
+        reason=f"{effect_text(effect)}: {reason}",
+        effect=effect,
+        runs=runs,
+        predicted=hypothesis.predicted,
+        prediction_held=effect.low <= high and effect.high >= low,
+    )
+
+
+def unmeasured(hypothesis: Hypothesis, reason: str, cause: str, runs: list[str]) -> Verdict:
+    """Undecided without an effect."""
+    return Verdict(candidate=hypothesis.id, kind=VerdictKind.UNDECIDED, cause=cause, reason=reason, runs=runs)

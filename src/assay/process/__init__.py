@@ -1,0 +1,6 @@
+"""Processes: starting them, knowing them again, ending them; nothing else in Assay does."""
+
+from assay.process.children import Child, end_recorded, free_port, listens, run_quiet, start
+from assay.process.marked import end_marked
+
+__all__ = ["Child", "end_marked", "end_recorded", "free_port", "listens", "run_quiet", "start"]

@@ -1,0 +1,1 @@
+"""The frozen types that are written to the record."""

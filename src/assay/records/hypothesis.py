@@ -1,0 +1,94 @@
+"""Optimizations (known to the world) and hypotheses (applied to this target)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from assay.records.base import Flags, Frozen
+
+Numerics = Literal["exact", "reordered", "approximate"]
+"""exact: same arithmetic; reordered: same mathematics, sums in another order; approximate: another computation."""
+Priority = Literal["high", "medium", "low"]
+TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
+
+
+RESERVED = frozenset({"baseline", "stack"})
+"""Names of arms, which no optimization may have."""
+
+
+class Reported(Frozen):
+    """Somebody else's claim: a prior, never a result."""
+
+    gain: str
+    where: str
+    source: str
+
+
+class Requantize(Frozen):
+    """A model artifact that has to be made before the arm can be launched."""
+
+    kind: Literal["requantize"] = "requantize"
+    type: Literal["Q8_0", "Q4_0", "F16"]
+    """GGUF type that every two-dimensional tensor is converted to."""
+
+
+class Optimization(Frozen):
+    """One catalogue entry, resolved for one engine."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    tier: int = Field(ge=1, le=3)
+    engine: str
+    flags: Flags = Field(default_factory=dict)
+    """Flags added to (or replacing those of) the baseline."""
+    remove_flags: list[str] = Field(default_factory=list)
+    """Baseline flags that the arm drops."""
+    artifact: Requantize | None = None
+    """Model artifact used in place of the baseline's model."""
+    applies_when: str = "true"
+    """Condition over the records, in the small expression language of `assay.plan.expression`."""
+    mechanism: str
+    """What it changes in the sum of a step's time, in one or two sentences."""
+    predicted: tuple[float, float]
+    """Predicted relative effect on the objective, [low, high]: 0.1 is +10%."""
+    numerics: Numerics
+    risk: str
+    rationale: str = ""
+    verify: str = ""
+    """Proof that it is in force: `path = value` in the effective configuration; empty when there is none."""
+    excludes: list[str] = Field(default_factory=list)
+    """Ids of optimizations of the same family: at most one of them can be in the stack."""
+    expectation: str = ""
+    """A warning for the reader: "known to do nothing", "control: should be worse"."""
+    reported: list[Reported] = Field(default_factory=list)
+
+    @field_validator("id")
+    @classmethod
+    def _id_is_not_reserved(cls, value: str) -> str:
+        if value in RESERVED:
+            raise ValueError(f"the id {value!r} names an arm of every campaign: choose another")
+        return value
+
+
+class Hypothesis(Frozen):
+    """An optimization applied to this target: what an improvement document holds, parsed."""
+
+    number: int = Field(ge=1)
+    """Its place in the plan, also the document's prefix."""
+    optimization: Optimization
+    priority: Priority = "medium"
+    status: Literal["planned", "blocked", "cancelled"] = "planned"
+    """blocked: cannot be tried on this build or target; cancelled: a person said so in the document."""
+    blocked_reason: str | None = None
+    approved: bool = False
+    predicted: tuple[float, float]
+    """Predicted relative effect as edited for this target, scored after the verdict."""
+    document: str
+    """Path of the improvement document, relative to the campaign."""
+
+    @property
+    def id(self) -> str:
+        """The optimization's id: unique in a campaign."""
+        return self.optimization.id

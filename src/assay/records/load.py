@@ -1,0 +1,74 @@
+"""What the load generator is told, and what it brings back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.records.base import Frozen
+from assay.records.run import Gate, Measures
+from assay.records.spec import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRequest:
+    """One request to be sent: its prompt as token ids, and the output length that is forced."""
+
+    index: int
+    prompt: list[int]
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSample:
+    """What one request did. Stamps: integer nanoseconds of the monotonic clock."""
+
+    index: int
+    stream: int
+    """Which of the closed-loop streams sent it."""
+    intended_ns: int
+    """When it should have been sent (closed loop: when the stream became free)."""
+    sent_ns: int
+    """When its bytes were handed to the socket."""
+    first_content_ns: int | None
+    """First chunk with content; None when none came."""
+    chunk_ns: list[int]
+    """Arrival of every chunk with content."""
+    ended_ns: int
+    """Arrival of the end of the stream, or of the error."""
+    input_tokens: int | None
+    """`usage.prompt_tokens`; None when the server did not say."""
+    output_tokens: int | None
+    """`usage.completion_tokens`; None when the server did not say."""
+    cached_tokens: int | None
+    """Prompt tokens served from the prefix cache; None when the server did not say."""
+    wanted_output_tokens: int
+    status: int | None
+    """HTTP status; None when the connection failed first."""
+    finish_reason: str | None
+    first_text: str | None
+    """Text of the first content chunk: lets two arms' answers under load be compared request by request."""
+    error: str | None
+    """None: success. Else what went wrong (`http-503`, `in-band`, `reset`, `no-content`, `short` ...) with detail."""
+    phase: str
+    """"warm-up", "measured" or "drain", by the time it was sent."""
+
+
+class LoadRequest(Frozen):
+    """Everything that a load run depends on."""
+
+    base_url: str
+    """http://127.0.0.1:PORT, without /v1."""
+    model: str
+    workload: Workload
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """A load run: measures when its client-side gates passed, samples always."""
+
+    samples: list[RequestSample] = field(default_factory=list)
+    measures: Measures | None
+    """None with the reason in `gates` when nothing valid was measured."""
+    gates: list[Gate]
+    load_began_ns: int

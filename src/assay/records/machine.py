@@ -1,0 +1,89 @@
+"""The machine and the engine build a number belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from pydantic import Field
+
+from assay.records.base import Frozen
+
+
+class Machine(Frozen):
+    """What the machine is; two machines whose fingerprints differ never share statistics."""
+
+    cpu_model: str
+    physical_cores: int
+    logical_cores: int
+    usable_cores: int
+    """Cores this process may run on (affinity and cgroup quota)."""
+    isa: list[str]
+    """Vector extensions that matter to engines (avx2, avx512f, amx_tile, neon ...)."""
+    memory_bytes: int
+    numa_nodes: int
+    kernel: str
+    os: str
+    python: str
+    hypervisor: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hex digits over what a measurement depends on (kernel and Python versions left out)."""
+        facts = self.model_dump(exclude={"kernel", "python", "os"})
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+class Finding(Frozen):
+    """Something about this machine that will spoil or bound a measurement."""
+
+    severity: str
+    """blocker, warning or note."""
+    title: str
+    evidence: str
+    remedy: str
+
+
+class FlagInfo(Frozen):
+    """One flag of the installed build, from its own help."""
+
+    names: list[str]
+    """Every spelling: `-c`, `--ctx-size`."""
+    value: str | None
+    """The help's placeholder for its value; None for a bare switch."""
+    choices: list[str] = Field(default_factory=list)
+    default: str | None = None
+    help: str = ""
+    removed: bool = False
+    """The build still parses it, only to say that it is gone."""
+
+
+class EngineBuild(Frozen):
+    """One installed engine: its program and what that program says of itself."""
+
+    engine: str
+    argv: list[str]
+    """How it is started, before any flag."""
+    version: str
+    source: str
+    """Where it was found: PATH, a given path, or the embedded wheel."""
+    flags: list[FlagInfo]
+
+    def flag(self, name: str) -> FlagInfo | None:
+        """Find a flag by any of its spellings."""
+        return next((info for info in self.flags if name in info.names), None)
+
+
+class ModelFacts(Frozen):
+    """What the model file says of itself."""
+
+    path: str
+    sha256: str
+    size_bytes: int
+    architecture: str
+    quantization: str
+    num_layers: int | None = None
+    context_length: int | None = None
+    num_experts: int | None = None
+    name: str = ""
+    license: str = ""

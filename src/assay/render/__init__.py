@@ -1,0 +1,1 @@
+"""Records to terminal, Markdown and HTML; formatting only."""

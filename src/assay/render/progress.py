@@ -1,0 +1,149 @@
+"""Live progress on stderr: a bar over measuring seconds with the planner's own estimate, and results above it.
+
+Drawn only when something happens, at most twice a second and never by a timer: a measured window sees no work of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+from assay.render.words import duration_words
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+MARKS = {True: "+", False: "!", None: "="}
+"""Before a result: good, bad, neither. Colour says the same, never alone."""
+STYLES = {True: "green", False: "yellow", None: ""}
+MIN_REDRAW_S = 0.5
+MOVED_SHARE = 0.1
+"""By how much the expected total must have moved before the first estimate is shown beside it."""
+
+
+class QuietProgress:
+    """Says nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to close."""
+
+    def step(self, text: str, *, done_s: float, total_s: float) -> None:
+        """A run begins."""
+
+    def phase(self, text: str) -> None:
+        """Within a run."""
+
+    def result(self, text: str, *, good: bool | None = None) -> None:
+        """Something was concluded."""
+
+
+class PlainProgress(QuietProgress):
+    """One line a step, for logs and pipes."""
+
+    def __init__(self, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._began = clock()
+
+    def step(self, text: str, *, done_s: float, total_s: float) -> None:
+        """Elapsed time, what is left, what is done now."""
+        self._say(f"about {duration_words(max(0.0, total_s - done_s))} left  {text}")
+
+    def result(self, text: str, *, good: bool | None = None) -> None:
+        """Marked with + for good and ! for bad."""
+        self._say(f"{MARKS[good]} {text}")
+
+    def _say(self, text: str) -> None:
+        elapsed = int(self._clock() - self._began)
+        print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {text}", file=self._stream, flush=True)
+
+
+class RichProgress(QuietProgress):
+    """A bar for people at a terminal: two lines that stay at the bottom, results scrolling by above them."""
+
+    def __init__(self, console: Console | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        from rich.console import Console  # noqa: PLC0415 - only where a person looks
+        from rich.live import Live  # noqa: PLC0415
+
+        self._console = console or Console(stderr=True, highlight=False)
+        self._clock = clock
+        self._began = clock()
+        self._drawn_at = -MIN_REDRAW_S
+        self._step, self._phase = "starting", ""
+        self._done_s, self._total_s = 0.0, 0.0
+        self._first_total_s: float | None = None
+        self._live = Live(
+            get_renderable=self.view, console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the terminal as it was."""
+        self._live.stop()
+
+    def step(self, text: str, *, done_s: float, total_s: float) -> None:
+        """Move the bar; the total follows the planner."""
+        self._step, self._phase = text, ""
+        self._done_s, self._total_s = done_s, total_s
+        if self._first_total_s is None:
+            self._first_total_s = total_s
+        self._redraw(now=True)
+
+    def phase(self, text: str) -> None:
+        """Say it behind the step."""
+        self._phase = text
+        self._redraw(now=False)
+
+    def result(self, text: str, *, good: bool | None = None) -> None:
+        """A line above the bar."""
+        from rich.text import Text  # noqa: PLC0415 - only where a person looks
+
+        self._console.print(Text(f"{MARKS[good]} {text}", style=STYLES[good]))
+
+    def view(self) -> RenderableType:
+        """The two lines: how far and how long, then what is done right now."""
+        from rich.console import Group  # noqa: PLC0415 - only where a person looks
+        from rich.progress_bar import ProgressBar  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        total_s = max(self._total_s, self._done_s, 1.0)
+        line = Table.grid(padding=(0, 1))
+        share = f"{100 * self._done_s / total_s:3.0f}%"
+        line.add_row(ProgressBar(total=total_s, completed=self._done_s, width=20), Text(share), Text(self._estimate()))
+        now = Text(f"{self._step}: {self._phase}" if self._phase else self._step, overflow="ellipsis", no_wrap=True)
+        return Group(line, now)
+
+    def _estimate(self) -> str:
+        """What is left, and what was said at first once that has turned out to be wrong."""
+        if self._first_total_s is None:
+            return "how long it takes is not known yet"
+        elapsed = duration_words(self._clock() - self._began)
+        words = f"about {duration_words(max(0.0, self._total_s - self._done_s))} left, {elapsed} so far"
+        moved = abs(self._total_s - self._first_total_s) > MOVED_SHARE * self._first_total_s
+        first = f" (total {duration_words(self._total_s)}, at first {duration_words(self._first_total_s)})"
+        return words + (first if moved else "")
+
+    def _redraw(self, *, now: bool) -> None:
+        at = self._clock()
+        if now or at - self._drawn_at >= MIN_REDRAW_S:
+            self._drawn_at = at
+            self._live.refresh()
+
+
+def for_stream(*, plain: bool = False) -> QuietProgress:
+    """The live bar at a terminal, plain lines elsewhere."""
+    return RichProgress() if sys.stderr.isatty() and not plain else PlainProgress()

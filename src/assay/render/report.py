@@ -1,0 +1,147 @@
+"""The report: one self-contained HTML file, and the same facts as Markdown. Formatting only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from assay.records.run import RunStatus
+from assay.records.state import CampaignState, RunRecord
+from assay.records.verdict import VerdictKind
+from assay.render import report_facts as facts
+from assay.render import words
+from assay.render.report_charts import Latencies, charts
+from assay.units import GIB_BYTES
+
+TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
+MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "\n": " "}
+
+
+def report_html(
+    state: CampaignState,
+    *,
+    launch_commands: Mapping[str, str],
+    latencies: Latencies | None,
+    simulated: bool = False,
+) -> str:
+    """The whole report as one page without a single outside reference.
+
+    Args:
+        state: the campaign, finished or not.
+        launch_commands: "baseline" and, when something was adopted, "stack".
+        latencies: seconds of single requests by arm and metric ("ttft_s", "tpot_s"); None without a confirmation.
+        simulated: label everything as simulated; an engine that simulates is labelled in any case.
+    """
+    simulated = simulated or words.is_simulated(state)
+    drawn = charts(state, latencies, f"{words.SIMULATED}: " if simulated else "")
+    context = _context(state, launch_commands, simulated=simulated)
+    return _environment(autoescape=True).get_template("report.html.j2").render(context, charts=drawn)
+
+
+def report_markdown(state: CampaignState, *, launch_commands: Mapping[str, str], simulated: bool = False) -> str:
+    """The same facts as tables."""
+    context = _context(state, launch_commands, simulated=simulated or words.is_simulated(state))
+    return _environment(autoescape=False).get_template("report.md.j2").render(context)
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=autoescape,  # noqa: S701 - off for Markdown only, where `cell` escapes what comes from outside
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "effect": words.effect_words,
+        "range": words.range_words,
+        "verdict": words.verdict_words,
+        "why": words.reason_words,
+        "held": words.held_words,
+        "duration": words.duration_words,
+        "flags": words.flag_words,
+        "ms": words.milliseconds_words,
+        "share": words.share_words,
+        "number": words.number_words,
+        "drift": words.drift_words,
+        "cell": _cell,
+        "sentence": words.sentence_words,
+    }
+    return environment
+
+
+def _context(state: CampaignState, launch_commands: Mapping[str, str], *, simulated: bool) -> dict[str, Any]:
+    metric = state.spec.objective.metric
+    invalid = [run for run in state.runs if run.outcome and run.outcome.status is RunStatus.INVALID]
+    baseline, calibration = facts.baseline_runs(state), facts.calibration_runs(state)
+    return {
+        "state": state,
+        "spec": state.spec,
+        "headline": state.headline,
+        "simulated": simulated,
+        "commands": launch_commands,
+        "rows": facts.todo_rows(state),
+        "failures": facts.failure_rows(state),
+        "other_failures": facts.other_failures(state),
+        "quantiles": facts.quantile_rows(state),
+        "answers": facts.answer_rows(state),
+        "gates": facts.gate_rows(state),
+        "invalid": invalid,
+        "baseline_median": facts.median_value(state, baseline),
+        "baseline_links": facts.references_to(state, baseline),
+        "calibration_links": facts.references_to(state, calibration),
+        "headline_links": facts.references(state, state.headline.runs if state.headline else []),
+        "client_cpu": facts.largest(state, "client_cpu_share"),
+        "client_lag": facts.largest(state, "client_max_lag_s"),
+        "counts": _counts(state),
+        "runs": [_run_row(state, run) for run in state.runs],
+        "metric_label": words.UNITS[metric][0],
+        "value": lambda number: words.metric_words(number, metric),
+        "gib": lambda size: f"{size / GIB_BYTES:.1f} GiB",
+        "failed_gates": _failed_gates,
+        "nothing": words.NOTHING,
+    }
+
+
+def _counts(state: CampaignState) -> dict[str, int]:
+    verdicts = list(state.verdicts.values())
+    scored = [verdict.prediction_held for verdict in verdicts if verdict.prediction_held is not None]
+    return {
+        "hypotheses": len(state.hypotheses),
+        "verdicts": len(verdicts),
+        "adopted": sum(verdict.kind is VerdictKind.ADOPTED for verdict in verdicts),
+        "runs": sum(run.outcome is not None for run in state.runs),
+        "scored": len(scored),
+        "held": sum(scored),
+    }
+
+
+def _run_row(state: CampaignState, run: RunRecord) -> dict[str, Any]:
+    outcome, metric = run.outcome, state.spec.objective.metric
+    measures = outcome.measures if outcome else None
+    windows = measures.windows if measures else []
+    return {
+        "id": run.intent.run_id,
+        "purpose": run.intent.purpose.value,
+        "arm": run.intent.arm.label,
+        "seed": run.intent.seed,
+        "status": outcome.status.value if outcome else "in flight",
+        "reason": outcome.reason if outcome else run.intent.why,
+        "value": words.metric_number(facts.objective(state, run), metric),
+        "windows": " ".join(f"{window.output_tokens_per_s:.0f}" for window in windows) or words.NOTHING,
+        "ttft": words.milliseconds_words(measures.ttft.p50_s if measures else None),
+        "tpot": words.milliseconds_words(measures.tpot.p50_s if measures else None),
+        "duration": f"{outcome.duration_s:.1f}" if outcome else words.NOTHING,
+    }
+
+
+def _failed_gates(run: RunRecord) -> list[Any]:
+    return [gate for gate in run.outcome.gates if not gate.passed] if run.outcome else []
+
+
+def _cell(text: object) -> str:
+    """Text from outside, as a cell of a Markdown table: neither markup nor a new column."""
+    return "".join(MARKDOWN_SPECIAL.get(letter, letter) for letter in str(text))

@@ -1,0 +1,178 @@
+"""The report's charts: which numbers of the record each of them shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from assay.records.run import RunStatus
+from assay.records.state import CampaignState, RunRecord
+from assay.records.verdict import Effect
+from assay.render import svg
+from assay.render.report_facts import objective
+from assay.render.words import (
+    UNITS,
+    duration_words,
+    effect_words,
+    held_words,
+    metric_words,
+    range_words,
+    verdict_words,
+)
+from assay.units import seconds
+
+Latencies = Mapping[str, Mapping[str, Sequence[float]]]
+LONG_PAUSE_S = 600.0
+"""A pause from which on the run chart leaves it out, and says so."""
+
+
+def charts(state: CampaignState, latencies: Latencies | None, mark: str) -> dict[str, str]:
+    """Every chart by name; empty where there is nothing to draw.
+
+    Args:
+        state: the campaign.
+        latencies: seconds of single requests by arm and metric.
+        mark: put before every title.
+    """
+    return {
+        "forest": _forest(state, f"{mark}Measured effects with their intervals"),
+        "predictions": _predictions(state, f"{mark}Predicted ranges against measured intervals"),
+        "waterfall": _waterfall(state, f"{mark}From the baseline to the stack"),
+        "runs": _runs(state, f"{mark}Every valid run in time order"),
+        "ttft": _distribution(latencies, "ttft_s", f"{mark}Time to first token, baseline and stack"),
+        "tpot": _distribution(latencies, "tpot_s", f"{mark}Time per output token, baseline and stack"),
+    }
+
+
+def _forest(state: CampaignState, title: str) -> str:
+    rows = []
+    for hypothesis in state.hypotheses:
+        verdict = state.verdicts.get(hypothesis.id)
+        if verdict and verdict.effect:
+            rows.append(_row(hypothesis.id, verdict.effect, verdict.kind.value, target=f"h-{hypothesis.id}"))
+        else:
+            words = hypothesis.status if verdict is None and hypothesis.status != "planned" else verdict_words(verdict)
+            rows.append(svg.Row(label=hypothesis.id, kind="unmeasured", note=words, target=f"h-{hypothesis.id}"))
+    if all(row.middle is None for row in rows):
+        return ""
+    headline = state.headline
+    if headline and headline.effect:
+        label = "the stack, confirmed" if headline.confirmed else "the stack, NOT confirmed"
+        kind = "headline" if headline.confirmed else "doubtful"
+        rows.append(_row(label, headline.effect, kind, target="answer"))
+    return svg.intervals(rows, title, min_effect=100 * state.spec.objective.min_effect)
+
+
+def _row(label: str, effect: Effect, kind: str, *, target: str) -> svg.Row:
+    return svg.Row(
+        label=label,
+        low=effect.percent_low,
+        middle=effect.percent,
+        high=effect.percent_high,
+        kind=kind,
+        target=target,
+    )
+
+
+def _predictions(state: CampaignState, title: str) -> str:
+    rows = []
+    for hypothesis in state.hypotheses:
+        verdict = state.verdicts.get(hypothesis.id)
+        if verdict is None or verdict.effect is None or verdict.prediction_held is None:
+            continue
+        predicted = verdict.predicted or hypothesis.predicted
+        rows.append(
+            svg.Row(
+                label=hypothesis.id,
+                low=verdict.effect.percent_low,
+                middle=verdict.effect.percent,
+                high=verdict.effect.percent_high,
+                band=(100 * predicted[0], 100 * predicted[1]),
+                kind="held" if verdict.prediction_held else "missed",
+                note=f"{held_words(verdict.prediction_held)}: {range_words(predicted)}",
+                target=f"h-{hypothesis.id}",
+            )
+        )
+    return svg.intervals(rows, title)
+
+
+def _waterfall(state: CampaignState, title: str) -> str:
+    """Each adopted change as measured on top of those before it, then what fresh runs found of them all."""
+    headline = state.headline
+    if headline is None or headline.effect is None:
+        return ""
+    metric, level = state.spec.objective.metric, 100.0
+    words = metric_words(headline.baseline_median, metric)
+    bars = [svg.Bar(label="baseline", start=0.0, end=level, kind="total", words=words)]
+    for name in headline.stack:
+        verdict = state.verdicts.get(name)
+        if verdict is None or verdict.effect is None:
+            continue
+        after = level * math.exp(verdict.effect.log_ratio)
+        kind = "gain" if after >= level else "loss"
+        words = effect_words(verdict.effect)
+        bars.append(svg.Bar(label=f"+ {name}", start=level, end=after, kind=kind, words=words, target=f"h-{name}"))
+        level = after
+    whole = headline.effect
+    bars.append(
+        svg.Bar(
+            label="confirmed on fresh runs" if headline.confirmed else "fresh runs: NOT confirmed",
+            start=0.0,
+            end=100 + whole.percent,
+            low=100 + whole.percent_low,
+            high=100 + whole.percent_high,
+            kind="confirmed" if headline.confirmed else "total",
+            words=effect_words(whole),
+            target="answer",
+        )
+    )
+    return svg.waterfall(bars, title)
+
+
+def _runs(state: CampaignState, title: str) -> str:
+    metric = state.spec.objective.metric
+    unit, factor = UNITS[metric]
+    dots, breaks, cut_s, end_ns = [], [], 0.0, None
+    began_ns = state.runs[0].intended_at_ns if state.runs else 0
+    for run in state.runs:
+        pause_s = seconds(run.intended_at_ns - end_ns) if end_ns is not None else 0.0
+        if pause_s > LONG_PAUSE_S:
+            cut_s += pause_s
+            breaks.append(
+                (
+                    (seconds(run.intended_at_ns - began_ns) - cut_s) / 60,
+                    f"pause of {duration_words(pause_s)} left out",
+                )
+            )
+        end_ns = run.ended_at_ns or run.intended_at_ns
+        value = objective(state, run)
+        if value is None or run.outcome is None or run.outcome.status is not RunStatus.OK:
+            continue
+        name = run.intent.run_id
+        dots.append(
+            svg.Dot(
+                x=(seconds(run.intended_at_ns - began_ns) - cut_s) / 60,
+                y=value * factor,
+                kind=_arm_kind(run),
+                title=f"{name}, {run.intent.arm.label}: {metric_words(value, metric)}",
+                target=f"run-{name}",
+            )
+        )
+    return svg.runs(dots, title, unit, breaks=breaks)
+
+
+def _arm_kind(run: RunRecord) -> str:
+    if not run.intent.arm.deltas:
+        return "baseline"
+    return "stack" if run.intent.candidate in {None, "stack"} else "candidate"
+
+
+def _distribution(latencies: Latencies | None, metric: str, title: str) -> str:
+    if not latencies:
+        return ""
+    series = [
+        (arm, arm, [1000 * value for value in latencies[arm].get(metric, [])])
+        for arm in ("baseline", "stack")
+        if arm in latencies
+    ]
+    return svg.cumulative(series, title, "ms")

@@ -1,0 +1,148 @@
+"""Charts with a row for each thing: intervals (forest, prediction against measurement) and the waterfall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.render.svg_canvas import (
+    AXIS,
+    LABEL_RIGHT,
+    PLOT_LEFT,
+    PLOT_RIGHT,
+    ROW,
+    TOP,
+    VALUE_LEFT,
+    WIDTH,
+    Scale,
+    columns,
+    dot,
+    line,
+    link,
+    picture,
+    rect,
+    rounded,
+    text,
+)
+
+TAIL = 0.75
+"""How far a wide interval may stretch the axis, as a share of what estimates and predictions need."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of an interval chart: percent values, and what is shown when there are none."""
+
+    label: str
+    low: float | None = None
+    middle: float | None = None
+    high: float | None = None
+    band: tuple[float, float] | None = None
+    """A second range behind the interval: what was predicted."""
+    kind: str = ""
+    note: str = ""
+    """Words at the right in place of the numbers."""
+    target: str | None = None
+    """Anchor of the evidence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar of a waterfall, in percent of the baseline."""
+
+    label: str
+    start: float
+    end: float
+    kind: str
+    """total, gain, loss or confirmed."""
+    words: str
+    low: float | None = None
+    high: float | None = None
+    target: str | None = None
+
+
+def intervals(rows: Sequence[Row], title: str, *, min_effect: float | None = None) -> str:
+    """One row each, zero marked, the band of "too small to matter" shaded."""
+    if not rows:
+        return ""
+    scale = _span(rows, min_effect)
+    bottom = TOP + ROW * len(rows)
+    parts = []
+    if min_effect is not None:
+        left, right = scale(-min_effect), scale(min_effect)
+        parts.append(rect(left, TOP, right - left, bottom - TOP, "band", f"±{min_effect:g}%: too small to matter"))
+    parts += columns(scale, TOP, bottom, "%", signed=True)
+    for i, row in enumerate(rows):
+        parts.append(_interval_row(row, TOP + ROW * (i + 0.5), scale))
+    return picture(bottom + AXIS, title, parts)
+
+
+def waterfall(bars: Sequence[Bar], title: str) -> str:
+    """From the baseline, change by change, to the whole; the last bar with its interval."""
+    if not bars:
+        return ""
+    ends = [value for bar in bars for value in (bar.start, bar.end, bar.high) if value is not None]
+    scale = rounded(0.0, max(ends), PLOT_LEFT, PLOT_RIGHT)
+    bottom = TOP + ROW * len(bars)
+    parts = columns(scale, TOP, bottom, "%")
+    for i, bar in enumerate(bars):
+        parts.append(_bar(bar, TOP + ROW * i, scale))
+        if i + 1 < len(bars):
+            x, y = scale(bar.end), TOP + ROW * i
+            parts.append(line(x, y + ROW - 6, x, y + ROW + 6, "joint"))
+    return picture(bottom + AXIS, title, parts)
+
+
+def _bar(bar: Bar, y: float, scale: Scale) -> str:
+    left, right = scale(min(bar.start, bar.end)), scale(max(bar.start, bar.end))
+    shape = rect(left, y + 6, max(1.5, right - left), ROW - 12, f"bar {bar.kind}", f"{bar.label}: {bar.words}")
+    if bar.low is not None and bar.high is not None:
+        middle = y + ROW / 2
+        shape += line(scale(bar.low), middle, scale(bar.high), middle, "whisker over")
+    return link(
+        bar.target,
+        text(bar.label, LABEL_RIGHT, y + ROW / 2 + 4, "label", anchor="end", room=LABEL_RIGHT)
+        + shape
+        + text(bar.words, VALUE_LEFT, y + ROW / 2 + 4, "value", room=WIDTH - VALUE_LEFT),
+    )
+
+
+def _interval_row(row: Row, y: float, scale: Scale) -> str:
+    parts = [text(row.label, LABEL_RIGHT, y + 4, "label", anchor="end", room=LABEL_RIGHT)]
+    if row.band is not None:
+        left, right = scale(row.band[0]), scale(row.band[1])
+        words = f"{row.label}: predicted {row.band[0]:+.0f}% to {row.band[1]:+.0f}%"
+        parts.append(rect(left, y - 8, max(2.0, right - left), 16, "predicted", words))
+    if row.low is None or row.high is None or row.middle is None:
+        parts.append(text(row.note, VALUE_LEFT, y + 4, "note", room=WIDTH - VALUE_LEFT))
+    else:
+        parts += _interval(row.low, row.middle, row.high, y, scale)
+        words = row.note or f"{row.middle:+.1f}% [{row.low:+.1f}, {row.high:+.1f}]"
+        parts.append(text(words, VALUE_LEFT, y + 4, "value", room=WIDTH - VALUE_LEFT))
+    return f'<g class="{row.kind}">{link(row.target, "".join(parts))}</g>'
+
+
+def _interval(low: float, middle: float, high: float, y: float, scale: Scale) -> list[str]:
+    """The whisker, an arrow head where it goes on beyond the axis, and the point with its numbers."""
+    parts = [line(scale(low), y, scale(high), y, "whisker")]
+    if low < scale.low:
+        parts.append(_arrow(scale(low), y, 6))
+    if high > scale.high:
+        parts.append(_arrow(scale(high), y, -6))
+    parts.append(dot(scale(middle), y, 4.5, "point", f"{middle:+.1f}% [{low:+.1f}, {high:+.1f}]"))
+    return parts
+
+
+def _arrow(x: float, y: float, back: float) -> str:
+    return f'<polyline class="whisker" points="{x + back:.1f},{y - 4:.1f} {x:.1f},{y:.1f} {x + back:.1f},{y + 4:.1f}"/>'
+
+
+def _span(rows: Sequence[Row], min_effect: float | None) -> Scale:
+    """An axis for estimates and predictions; one wide interval does not squeeze all the others."""
+    core = [v for row in rows for v in (row.middle, *(row.band or ())) if v is not None]
+    core += [0.0, -(min_effect or 0.0), min_effect or 0.0]
+    reach = TAIL * max(max(core) - min(core), 1.0)
+    ends = [v for row in rows for v in (row.low, row.high) if v is not None]
+    low = max(min([*core, *ends]), min(core) - reach)
+    high = min(max([*core, *ends]), max(core) + reach)
+    return rounded(low, high, PLOT_LEFT, PLOT_RIGHT)

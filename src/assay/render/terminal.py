@@ -1,0 +1,210 @@
+"""Tables and panels for the terminal; readable without colour and at 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from assay.records.hypothesis import Hypothesis
+from assay.records.machine import Finding
+from assay.records.state import CampaignState
+from assay.records.verdict import Verdict, VerdictKind
+from assay.records.views import Assessment, NextStep, TodoItem, Verification
+from assay.render import words
+from assay.units import GIB_BYTES, MIB_BYTES
+
+STYLE = {
+    VerdictKind.ADOPTED: "bold green",
+    VerdictKind.WORSE: "red",
+    VerdictKind.WRONG_OUTPUT: "red",
+    VerdictKind.BLOCKED: "yellow",
+    VerdictKind.UNSTABLE: "yellow",
+    VerdictKind.NOT_APPLIED: "yellow",
+}
+SEVERITY_STYLE = {"blocker": "bold red", "warning": "bold yellow"}
+STATUS_STYLE = {"in_progress": "bold", "cancelled": "dim"}
+NAME_WIDTH = 22
+WIDE = 110
+"""Columns from which on a verdict's tier and reason fit beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTable:
+    """The verdicts; where the terminal is wide enough, each with its tier and reason."""
+
+    state: CampaignState
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Choose the columns by the width there is."""
+        wide = options.max_width >= WIDE
+        yield from _simulated(self.state)
+        headings = ["#", "optimization", *(["tier"] if wide else []), "predicted", "measured", "verdict"]
+        table = _table(*headings, *(["why"] if wide else []))
+        table.columns[0].justify = "right"
+        table.columns[1].min_width = NAME_WIDTH
+        for column in table.columns[-4 if wide else -3 : -2 if wide else -1]:
+            column.no_wrap = True
+        for hypothesis in self.state.hypotheses:
+            verdict = self.state.verdicts.get(hypothesis.id)
+            name = hypothesis.id if wide else _broken(hypothesis.id, NAME_WIDTH)
+            cells: list[RenderableType] = [str(hypothesis.number), name]
+            cells += [str(hypothesis.optimization.tier)] if wide else []
+            cells.append(words.short_range_words(hypothesis.predicted))
+            cells.append(words.effect_words(verdict.effect if verdict else None))
+            style = STYLE.get(verdict.kind, "") if verdict else "dim"
+            cells.append(Text(_verdict_cell(self.state, hypothesis, verdict), style=style))
+            cells += [Text(words.reason_words(verdict))] if wide else []
+            table.add_row(*cells)
+        yield table
+
+
+def verdict_table(state: CampaignState) -> RenderableType:
+    """Every hypothesis with what was predicted, what was measured, and what was concluded."""
+    return VerdictTable(state)
+
+
+def reasons(state: CampaignState) -> RenderableType:
+    """Why each hypothesis that was not adopted was not, with the engine's own line."""
+    lines: list[Text] = []
+    for hypothesis in state.hypotheses:
+        verdict = state.verdicts.get(hypothesis.id)
+        if verdict is None or verdict.kind is VerdictKind.ADOPTED:
+            continue
+        lines.append(Text.assemble((f"{hypothesis.id}: {words.verdict_words(verdict)}. ", "bold"), verdict.reason))
+        if verdict.line and verdict.line not in verdict.reason:
+            lines.append(Text(f"    {verdict.line}", style="dim"))
+    return Group(*lines)
+
+
+def headline_panel(state: CampaignState) -> RenderableType:
+    """The answer."""
+    headline = state.headline
+    title = f"headline ({words.SIMULATED})" if words.is_simulated(state) else "headline"
+    if headline is None:
+        return Panel("The campaign is not finished.", title=title, box=box.ROUNDED)
+    metric = state.spec.objective.metric
+    text = Text(headline.sentence, style="bold green" if headline.confirmed else "bold")
+    values = f"baseline {words.metric_words(headline.baseline_median, metric)}"
+    if headline.stack:
+        values += f", stack {words.metric_words(headline.stack_median, metric)} (medians of the confirmation's runs)"
+    return Panel(Group(text, Text(values)), title=title, box=box.ROUNDED)
+
+
+def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
+    """Where the campaign is."""
+    ended = [run for run in state.runs if run.outcome]
+    spent, total = words.duration_words(state.spent_s), words.duration_words(state.spec.budget.total_s)
+    facts = _facts(
+        [
+            ("campaign", state.spec.name),
+            ("model", f"{state.model.name or state.model.path} {state.model.quantization}"),
+            ("engine", state.build.version),
+            ("machine", f"{state.machine.cpu_model}, {state.machine.usable_cores} cores ({state.machine.fingerprint})"),
+            ("runs", f"{len(ended)} ended, {spent} of {total}"),
+            ("noise", words.noise_words(state.calibration) if state.calibration else "not calibrated yet"),
+            ("verdicts", f"{len(state.verdicts)} of {len(state.hypotheses)}"),
+            ("stack", " + ".join(state.stack) or "the baseline"),
+            ("left", "finished" if state.headline else f"about {words.duration_words(remaining_s)}"),
+        ]
+    )
+    answer = [Text(state.headline.sentence, style="bold")] if state.headline else []
+    return Group(*_simulated(state), facts, *answer)
+
+
+def todo_table(items: Sequence[TodoItem]) -> RenderableType:
+    """The todo."""
+    table = _table("id, content", "status", "priority", "tier", "verdict")
+    table.columns[3].justify = "right"
+    for column in table.columns[1:3]:
+        column.no_wrap = True
+    for item in items:
+        verdict = words.verdict_words(item.verdict) if item.verdict else words.NOTHING
+        content = Text.assemble(_broken(item.id, NAME_WIDTH), "\n", (item.content, "dim"))
+        status = item.status.replace("in_progress", "in progress")
+        style = STATUS_STYLE.get(item.status, "")
+        table.add_row(content, status, item.priority, str(item.tier), verdict, style=style)
+    return table
+
+
+def next_view(step: NextStep) -> RenderableType:
+    """The next step, with its reason and cost."""
+    cost = f" ({words.duration_words(step.expected_s)})" if step.expected_s else ""
+    return Group(
+        Text(step.text + cost, style="bold"),
+        Text(f"why: {step.why}"),
+        Text(f"left: about {words.duration_words(step.remaining_s)} of measuring"),
+    )
+
+
+def assessment_view(found: Assessment) -> RenderableType:
+    """Machine, engine, model, findings."""
+    machine, build, model = found.machine, found.build, found.model
+    size = f", {model.size_bytes / MIB_BYTES:.0f} MiB" if model else ""
+    facts = _facts(
+        [
+            ("cpu", f"{machine.cpu_model}, {machine.physical_cores} cores, {machine.usable_cores} usable"),
+            ("vectors", ", ".join(machine.isa) or "none known"),
+            ("memory", f"{machine.memory_bytes / GIB_BYTES:.1f} GiB, {machine.numa_nodes} NUMA node(s)"),
+            ("system", f"{machine.os}, {machine.kernel}, Python {machine.python}"),
+            ("fingerprint", machine.fingerprint),
+            ("engine", f"{build.version} from {build.source}" if build else f"none: {found.build_problem}"),
+            ("flags", f"{len(build.flags)} in its own help" if build else words.NOTHING),
+            ("model", f"{model.name}, {model.quantization}{size}" if model else f"none: {found.model_problem}"),
+            ("record", found.record or "none here"),
+        ]
+    )
+    if not found.findings:
+        return Group(facts, Text("nothing found that would spoil a measurement", style="green"))
+    return Group(facts, Text(""), *(_finding(finding) for finding in found.findings))
+
+
+def verification_view(found: Verification) -> RenderableType:
+    """Whether the record proves itself."""
+    if found.ok:
+        text = f"the record holds: {found.num_events} events, {found.num_runs} runs, last hash {found.last_hash[:16]}"
+        return Text(text, style="green")
+    return Group(Text("the record does not hold:", style="bold red"), *(Text(f"  {p}") for p in found.problems))
+
+
+def _broken(name: str, width: int) -> str:
+    """A long id over several lines, broken at its hyphens."""
+    return "\n".join(wrap(name, width))
+
+
+def _simulated(state: CampaignState) -> list[Text]:
+    text = f"{words.SIMULATED}: nothing here was measured on a machine"
+    return [Text(text, style="bold reverse")] if words.is_simulated(state) else []
+
+
+def _verdict_cell(state: CampaignState, hypothesis: Hypothesis, verdict: Verdict | None) -> str:
+    if verdict is not None:
+        return words.verdict_words(verdict)
+    if hypothesis.status != "planned":
+        return hypothesis.status
+    return "on trial" if hypothesis.id in state.screened else "not tried"
+
+
+def _finding(finding: Finding) -> Text:
+    head = (f"{finding.severity}: ", SEVERITY_STYLE.get(finding.severity, "bold"))
+    return Text.assemble(head, f"{finding.title} ({finding.evidence})\n    remedy: {finding.remedy}")
+
+
+def _facts(rows: Sequence[tuple[str, str]]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        table.add_row(Text(name, style="bold"), Text(value))
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

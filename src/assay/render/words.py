@@ -1,0 +1,133 @@
+"""Numbers and small phrases, as people read them; used by every output."""
+
+from __future__ import annotations
+
+import math
+
+from assay.records.base import FlagValue
+from assay.records.spec import MetricName
+from assay.records.state import CampaignState
+from assay.records.verdict import Calibration, Effect, Verdict, VerdictKind
+
+UNITS: dict[MetricName, tuple[str, float]] = {
+    "output_tokens_per_s": ("output tokens/s", 1.0),
+    "requests_per_s": ("requests/s", 1.0),
+    "ttft_p50_s": ("ms TTFT p50", 1000.0),
+    "tpot_p50_s": ("ms TPOT p50", 1000.0),
+    "e2e_p50_s": ("ms E2E p50", 1000.0),
+}
+NOTHING = "\N{EM DASH}"
+"""Shown where nothing was measured."""
+SIMULATED = "SIMULATED"
+"""Shown wherever a number comes from a simulation."""
+SIMULATORS = frozenset({"rehearsal"})
+"""Engines whose every number is computed, not measured."""
+WITH_CAUSE = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE})
+
+
+def is_simulated(state: CampaignState) -> bool:
+    """Whether the campaign's numbers come from a simulation."""
+    return state.build.engine in SIMULATORS
+
+
+def effect_words(effect: Effect | None) -> str:
+    """For example "+12.3% [+4.1, +21.2]"."""
+    if effect is None:
+        return NOTHING
+    return f"{effect.percent:+.1f}% [{effect.percent_low:+.1f}, {effect.percent_high:+.1f}]"
+
+
+def short_range_words(predicted: tuple[float, float]) -> str:
+    """For example "+10..+80%": where room is scarce."""
+    return f"{100 * predicted[0]:+.0f}..{100 * predicted[1]:+.0f}%"
+
+
+def range_words(predicted: tuple[float, float]) -> str:
+    """For example "+10% to +80%"."""
+    return f"{100 * predicted[0]:+.0f}% to {100 * predicted[1]:+.0f}%"
+
+
+def verdict_words(verdict: Verdict | None) -> str:
+    """The kind, with its cause where it has one."""
+    if verdict is None:
+        return "not tried"
+    cause = verdict.cause if verdict.kind in WITH_CAUSE else None
+    if cause == "plan":
+        cause = "at plan time"
+    return f"{verdict.kind}: {cause}" if cause else str(verdict.kind)
+
+
+def reason_words(verdict: Verdict | None) -> str:
+    """The verdict's reason, without the effect that is shown beside it."""
+    if verdict is None:
+        return ""
+    return verdict.reason.removeprefix(f"{effect_words(verdict.effect)}: ")
+
+
+def sentence_words(text: str) -> str:
+    """The text, closed with a full stop."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def held_words(held: bool | None) -> str:
+    """Whether a predicted range met what was measured."""
+    return NOTHING if held is None else "held" if held else "missed"
+
+
+def duration_words(seconds: float) -> str:
+    """For example "45 s", "3 min 20 s", "2 h 05 min"."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004 - seconds in a minute
+        return f"{whole} s"
+    if whole < 3600:  # noqa: PLR2004 - seconds in an hour
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def number_words(value: float | None) -> str:
+    """Three significant digits, more before the decimal point: "0.0912", "9.12", "91.2", "91,234"."""
+    if value is None:
+        return NOTHING
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{digits}f}"
+
+
+def metric_number(value: float | None, metric: MetricName) -> str:
+    """A value of the objective, without its unit."""
+    return NOTHING if value is None else number_words(value * UNITS[metric][1])
+
+
+def metric_words(value: float | None, metric: MetricName) -> str:
+    """A value of the objective, with its unit."""
+    return NOTHING if value is None else f"{metric_number(value, metric)} {UNITS[metric][0]}"
+
+
+def milliseconds_words(seconds: float | None) -> str:
+    """Seconds as milliseconds, without the unit."""
+    return NOTHING if seconds is None else number_words(1000 * seconds)
+
+
+def share_words(share: float | None) -> str:
+    """For example "2.9%"."""
+    return NOTHING if share is None else f"{100 * share:.1f}%"
+
+
+def noise_words(calibration: Calibration) -> str:
+    """The box's noise and what it allows to be found."""
+    found = f"{100 * calibration.min_detectable_effect:.0f}%"
+    return f"one A/A bracket scatters by ±{100 * calibration.bracket_sd:.1f}%; the screen finds {found} and above"
+
+
+def drift_words(log_per_hour: float | None) -> str:
+    """The baseline's trend."""
+    if log_per_hour is None:
+        return "too few runs to tell"
+    return f"{100 * math.expm1(log_per_hour / 60):+.1f}% a minute"
+
+
+def flag_words(flags: dict[str, FlagValue]) -> str:
+    """Flags as one would type them."""
+    given = {name: value for name, value in flags.items() if value is not False}
+    return " ".join(name if value is True else f"{name} {value}" for name, value in given.items())

@@ -1,0 +1,1 @@
+"""Intervals and tests; arrays in, values with uncertainty out."""

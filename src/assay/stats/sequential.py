@@ -1,0 +1,95 @@
+"""Intervals that hold at every look, and the decision they allow.
+
+The analyst looks after each bracket, at most `max_looks` times. Each look spends an equal share of the error
+rate, so by the union bound the chance that any of the intervals misses is at most alpha, whatever the rule that
+stops the trial. The variance is moderated: the box's known noise enters as prior degrees of freedom, so a
+candidate can be judged from its first bracket on.
+
+Source: the union bound over looks is Bonferroni's; moderated variance as in Smyth 2004 (limma), equation for the
+posterior variance s~^2 = (d0 s0^2 + d s^2) / (d0 + d), here with d0 capped instead of estimated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from assay.records.verdict import Effect
+from assay.stats.brackets import Brackets, Noise, mean_effect, pool, residual_noise
+
+PRIOR_DEGREES_CAP = 16.0
+"""Most degrees of freedom that the box's noise may lend: arms may differ in noise, so their own data must count."""
+
+MAX_LOG_RATIO = 20.0
+"""Bounds end here, at a factor of 5e8: it stands for "anything", and percentages stay finite numbers."""
+
+Decision = Literal["better", "worse", "no-effect", "futile", "continue"]
+
+
+def student_quantile(probability: float, degrees_of_freedom: float) -> float:
+    """Quantile of Student's t distribution."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees_of_freedom, probability))
+
+
+def effect(found: Brackets, box: Noise | None, *, alpha: float, max_looks: int = 1) -> Effect | None:
+    """Estimate a candidate's effect with an interval that holds at every one of `max_looks` looks.
+
+    Args:
+        found: the candidate's brackets so far, at least one.
+        box: run-to-run noise known from other runs (A/A, other candidates).
+        alpha: two-sided error rate over all looks.
+        max_looks: number of looks that may be taken in all.
+
+    Returns:
+        None when there is no bracket, or neither own nor borrowed degrees of freedom.
+    """
+    if not len(found):
+        return None
+    capped = box and Noise(variance=box.variance, degrees_of_freedom=min(box.degrees_of_freedom, PRIOR_DEGREES_CAP))
+    noise = pool(capped, residual_noise(found))
+    if noise is None:
+        return None
+    estimate, relative_variance = mean_effect(found)
+    standard_error = math.sqrt(noise.variance * relative_variance)
+    # The lower tail is exact where 1 - alpha would round to 1.
+    half = -student_quantile(alpha / max_looks / 2, noise.degrees_of_freedom) * standard_error
+    return Effect(
+        log_ratio=estimate,
+        low=max(estimate - half, -MAX_LOG_RATIO),
+        high=min(estimate + half, MAX_LOG_RATIO),
+        num_brackets=len(found),
+        standard_error=standard_error,
+        degrees_of_freedom=noise.degrees_of_freedom,
+        confidence=1 - alpha,
+    )
+
+
+def decide(found: Effect, min_effect: float) -> Decision:
+    """Say what an interval allows to be said.
+
+    better: above 0, and the estimate is worth having. worse: below 0. no-effect: inside plus or minus `min_effect`.
+    futile: cannot be worth having any more, though it may still be a loss. continue: none of these yet.
+    """
+    worth = math.log1p(min_effect)
+    if found.low > 0 and found.log_ratio >= worth:
+        return "better"
+    if found.high < 0:
+        return "worse"
+    if found.low > -worth and found.high < worth:
+        return "no-effect"
+    return "futile" if found.high < worth else "continue"
+
+
+def min_detectable_effect(box: Noise, num_brackets: int, *, alpha: float, power: float = 0.8) -> float:
+    """Relative effect that `num_brackets` consecutive brackets find with the given power.
+
+    (t_{1-alpha/2} + t_{power}) times the standard error of the mean of alternating brackets R C R C ... R, whose
+    variance is (2k - 1/2) / k^2 run variances.
+    """
+    k = num_brackets
+    standard_error = math.sqrt(box.variance * (2 * k - 0.5) / k**2)
+    degrees = box.degrees_of_freedom
+    multiple = student_quantile(power, degrees) - student_quantile(alpha / 2, degrees)
+    return math.expm1(min(multiple * standard_error, MAX_LOG_RATIO))

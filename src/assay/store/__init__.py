@@ -1,0 +1,1 @@
+"""The campaign folder: the hash-chained record, its projections, the sample files."""

@@ -1,0 +1,56 @@
+"""What each kind of event must carry, and whether a payload does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from assay.records.event import EventKind
+from assay.records.hypothesis import Hypothesis
+from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.run import RunIntent, RunOutcome, ServerIdentity
+from assay.records.spec import CampaignSpec
+from assay.records.state import ScreenResult
+from assay.records.verdict import Calibration, Headline, Verdict
+
+SHAPES: dict[EventKind, dict[str, Any]] = {
+    EventKind.CAMPAIGN_CREATED: {
+        "spec": CampaignSpec,
+        "spec_hash": str,
+        "machine": Machine,
+        "build": EngineBuild,
+        "model": ModelFacts,
+        "assay_version": str,
+    },
+    EventKind.PLAN_WRITTEN: {"hypotheses": list[Hypothesis]},
+    EventKind.RUN_INTENDED: {"intent": RunIntent},
+    EventKind.SERVER_STARTED: {"run_id": str, "server": ServerIdentity},
+    EventKind.RUN_ENDED: {"outcome": RunOutcome, "files": dict[str, str]},
+    EventKind.CALIBRATED: {"calibration": Calibration},
+    EventKind.SCREENED: {"result": ScreenResult},
+    EventKind.VERDICT_REACHED: {"verdict": Verdict},
+    EventKind.CAMPAIGN_FINISHED: {"headline": Headline},
+}
+
+
+def parse_payload(kind: EventKind, payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Read a payload into its record types.
+
+    Returns:
+        The parts that are as they should be, and what is wrong with the others.
+    """
+    shape = SHAPES[kind]
+    parts: dict[str, Any] = {}
+    problems = [f"expected the keys {sorted(shape)}, found {sorted(payload)}"] if set(shape) != set(payload) else []
+    for name in shape.keys() & payload.keys():
+        try:
+            parts[name] = TypeAdapter(shape[name]).validate_python(payload[name])
+        except ValidationError as error:
+            problems += [_said(name, detail["loc"], detail["msg"], detail["input"]) for detail in error.errors()]
+    return parts, problems
+
+
+def _said(name: str, location: tuple[int | str, ...], message: str, found: Any) -> str:
+    path = ".".join(map(str, (name, *location)))
+    return f"{path}: {message}, found {str(found)[:80]!r}"

@@ -1,0 +1,111 @@
+"""Secrets out of everything that is written down: by name, by place in a command line, by shape.
+
+Engines speak of tokens and keys all day (`output_tokens`, `--cache-type-k`, `eos_token`), so a name counts as
+secret only as a whole word in an environment variable, or as a known last part of a field, header or flag.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MASK = "[redacted]"
+
+_ENV_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+_ENV_SECRET_WORDS = frozenset(
+    {"TOKEN", "TOKENS", "KEY", "KEYS", "APIKEY", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"}
+    | {"CREDENTIALS", "PAT"}
+)
+_PLURALS = frozenset({"TOKENS", "KEYS"})
+_FIELD = re.compile(
+    r"(?:^|_)(?:api_?keys?|(?:secret|private|access|account|signing)_?key|secret|passw(?:or)?d|passphrase|credentials?"
+    r"|(?:hf|hub|huggingface|github|gitlab|wandb|api|auth|access|bearer|refresh|session)_?token"
+    r"|authorization|cookie)$"
+)
+_FLAG_ONLY = frozenset({"token", "hft", "key"})
+"""Too common as words to count anywhere but in a command line (`-hft` is llama.cpp's `--hf-token`)."""
+
+# Every pattern starts at a literal or at the beginning of a word, and so stays linear on long texts (logs, templates).
+_WHOLE_SECRETS = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:"
+    r"hf_(?:[A-Za-z0-9]{20,}|(?=[A-Za-z]*[0-9])[A-Za-z0-9]{6,})"
+    r"|sk-(?:[A-Za-z0-9_-]{20,}|(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{6,})"
+    r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}"
+    r"|AKIA[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,})"
+)
+_AFTER = (
+    re.compile(r"(?i)(\b(?:bearer|basic)\s+)(?:[A-Za-z0-9._~+/=-]{20,}|(?=[^\s0-9]*[0-9])[A-Za-z0-9._~+/=-]{6,})"),
+    re.compile(r"((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s/:@]*:)[^\s/]+(?=@)"),
+    re.compile(r"(https?://)[^\s/:@]+(?=@)"),
+    re.compile(r"(?i)([?&](?:api_?key|(?:access_)?token|key|secret|password|signature|sig)=)[^&\s#\[]+"),
+)
+_ASSIGNED = re.compile(r"(?<![\w-])(-{0,2}[A-Za-z][\w-]*)(=)([^\s\[]+)")
+_SPACED = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)(\s+)(?=\S*\d)([^\s\[-]\S*)")
+"""A flag and its value within one text. Prose follows flags too ("--api-key sets ..."), hence the digit."""
+
+
+def redact(value: Any) -> Any:
+    """Mask the secrets in a JSON-like value; everything else stays equal. Masking twice is masking once."""
+    if isinstance(value, dict):
+        return {key: _redact_named(key, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_redact_elements(value))
+    return _redact_text(value) if isinstance(value, str) else value
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what goes by this name (variable, field, header or flag) has to stay out of the record."""
+    if _ENV_NAME.fullmatch(name):
+        return not _ENV_SECRET_WORDS.isdisjoint(name.split("_"))
+    plain = _snake_case(name.rsplit(".", maxsplit=1)[-1])
+    return bool(_FIELD.search(plain)) or (name.startswith("-") and plain in _FLAG_ONLY)
+
+
+def _redact_named(name: Any, value: Any) -> Any:
+    if not isinstance(name, str) or not is_secret_name(name):
+        return redact(value)
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return value if value == "" or _is_count(name, value) else MASK
+    if isinstance(value, list | tuple):
+        return type(value)(_redact_named(name, item) for item in value)
+    return redact(value)
+
+
+def _redact_elements(values: list[Any] | tuple[Any, ...]) -> list[Any]:
+    """Mask list elements, minding that an element can be the value of the flag before it.
+
+    A list of flag names (`["-hft", "--hf-token"]`) has only flags after flags, and stays.
+    """
+    masked = []
+    previous: Any = None
+    for value in values:
+        is_value = isinstance(previous, str) and previous.startswith("-") and isinstance(value, str)
+        if is_value and value and not value.startswith("-") and is_secret_name(previous):
+            masked.append(MASK)
+        else:
+            masked.append(redact(value))
+        previous = value
+    return masked
+
+
+def _redact_text(text: str) -> str:
+    for pattern in _AFTER:
+        text = pattern.sub(rf"\g<1>{MASK}", text)
+    for pattern in (_ASSIGNED, _SPACED):
+        text = pattern.sub(_masked_if_secret, text)
+    return _WHOLE_SECRETS.sub(MASK, text)
+
+
+def _masked_if_secret(match: re.Match[str]) -> str:
+    name, between, value = match.groups()
+    return f"{name}{between}{MASK}" if is_secret_name(name) and not _is_count(name, value) else match[0]
+
+
+def _is_count(name: str, value: Any) -> bool:
+    """`MAX_TOKENS=4096` counts tokens, it does not hold any."""
+    words = _ENV_SECRET_WORDS.intersection(name.split("_"))
+    return bool(words) and words <= _PLURALS and str(value).strip(",;.)").replace(".", "", 1).isdigit()
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.lstrip("-")).replace("-", "_").lower()

@@ -1,0 +1,83 @@
+"""A spec as text that teaches: every key with its meaning, taken from the field's own docstring."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from typing import Any, cast
+
+import tomlkit
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from tomlkit.container import Container
+from tomlkit.items import Table
+
+from assay.records.spec import CampaignSpec
+
+_WIDTH = 110
+_HEAD = """\
+One question about one target. Edit it before the first `assay plan`; after that it stands: thresholds are not
+moved once something has been measured. Every key may be left out, its default then holds. A value is the
+default unless its comment names another one."""
+
+
+def spec_text(spec: CampaignSpec, comments: Mapping[str, str]) -> str:
+    """Write a spec as commented TOML that reads back as the same spec."""
+    document = tomlkit.document()
+    _comment(document, _HEAD)
+    document.add(tomlkit.nl())
+    _fill(document, spec, "", comments)
+    return tomlkit.dumps(document)
+
+
+def _fill(table: Container | Table, record: BaseModel, prefix: str, comments: Mapping[str, str]) -> None:
+    """Add a record's fields: plain values first, as TOML wants them, then its tables."""
+    fields = type(record).model_fields
+    inner = [name for name in fields if isinstance(getattr(record, name), BaseModel | dict)]
+    for name in fields:
+        if name not in inner:
+            _value(table, name, getattr(record, name), fields[name], comments.get(f"{prefix}{name}", ""))
+    for name in inner:
+        _table(table, name, getattr(record, name), fields[name], f"{prefix}{name}", comments)
+
+
+def _value(table: Container | Table, name: str, value: Any, field: FieldInfo, more: str) -> None:
+    default = field.get_default(call_default_factory=True)
+    said = (
+        "" if value == default else f" Default: {json.dumps(default)}." if default is not None else " Default: unset."
+    )
+    _comment(table, f"{field.description or f'The {name}.'}{said}")
+    _comment(table, more)
+    if value is None:
+        _comment(table, f'{name} = "..."')  # TOML has no null
+    else:
+        table.add(name, tomlkit.item(list(value) if isinstance(value, tuple) else value))
+
+
+def _table(
+    outer: Container | Table,
+    name: str,
+    value: BaseModel | dict[str, Any],
+    field: FieldInfo,
+    dotted: str,
+    comments: Mapping[str, str],
+) -> None:
+    table = tomlkit.table()
+    _comment(table, field.description or (type(value).__doc__ if isinstance(value, BaseModel) else "") or "")
+    _comment(table, comments.get(dotted, ""))
+    if isinstance(value, BaseModel):
+        table.add(tomlkit.nl())
+        _fill(table, value, f"{dotted}.", comments)
+    else:
+        for key, item in value.items():
+            _comment(table, comments.get(f"{dotted}.{key}", ""))
+            table.add(key, tomlkit.item(item))
+    outer.add(tomlkit.nl())
+    outer.add(name, table)
+
+
+def _comment(table: Container | Table, text: str) -> None:
+    for paragraph in text.splitlines():
+        for line in textwrap.wrap(paragraph, _WIDTH, break_long_words=False):
+            cast("Container", table).add(tomlkit.comment(line))

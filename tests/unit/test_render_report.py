@@ -1,0 +1,192 @@
+"""The report in every state a campaign can be in, from the sample campaign that has every kind of verdict."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from assay.records.run import RunStatus
+from assay.records.state import CampaignState
+from assay.records.verdict import VerdictKind
+from assay.render.report import report_html, report_markdown
+from assay.render.report_facts import references
+from assay.testing.sample_state import sample_commands, sample_latencies, sample_state, sample_variants
+
+VARIANTS = sample_variants()
+VOID = {"meta"}
+
+
+class Page(HTMLParser):
+    """Collects ids, links, outside references, and what is not closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.outside: list[str] = []
+        self.wrong: list[str] = []
+        self.words: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in {"href", "src", "srcset", "data", "action"}:
+                (self.links if (value or "").startswith("#") else self.outside).append(value or "")
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        return
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.stack or self.stack.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.stack:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def html_of(state: CampaignState, *, simulated: bool = False) -> str:
+    latencies = sample_latencies() if state.headline else None
+    return report_html(state, launch_commands=sample_commands(), latencies=latencies, simulated=simulated)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_at_every_moment_the_page_is_whole_self_contained_and_every_link_leads_somewhere(name: str) -> None:
+    html = html_of(VARIANTS[name])
+    page = Page(html)
+    assert (page.stack, page.wrong, page.outside) == ([], [], [])
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert not re.search(r"https?:|url\(|@import|<script", html)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_section_is_there_at_every_moment(name: str) -> None:
+    ids = Page(html_of(VARIANTS[name])).ids
+    wanted = ["answer", "question", "baseline", "todo", "predictions", "latency", "failures", "answers", "validity"]
+    assert [i for i in ids if i in {*wanted, "method", "reproduce", "all-runs"}] == [
+        *wanted, "method", "reproduce", "all-runs",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_table_of_runs_has_every_run_of_the_record(name: str) -> None:
+    state = VARIANTS[name]
+    html, markdown = html_of(state), report_markdown(state, launch_commands=sample_commands())
+    for run in state.runs:
+        assert f'<tr id="run-{run.intent.run_id}">' in html
+        assert f"\n| {run.intent.run_id} |" in markdown
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_row_of_a_markdown_table_has_as_many_cells_as_its_heading(name: str) -> None:
+    tables = re.findall(r"(?:^\|.*\n)+", report_markdown(VARIANTS[name], launch_commands={}), re.MULTILINE)
+    assert tables
+    for table in tables:
+        widths = {len(re.split(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(widths) == 1, table
+
+
+def test_the_sample_has_every_kind_of_verdict() -> None:
+    assert {verdict.kind for verdict in sample_state().verdicts.values()} == set(VerdictKind)
+
+
+def test_the_headline_comes_first_with_its_interval_and_its_runs() -> None:
+    state = sample_state()
+    page = Page(html_of(state))
+    assert state.headline is not None
+    assert page.text.index(state.headline.sentence) < page.text.index("The question")
+    assert "+40.2% [+31.9, +49.1]" in page.text
+    assert "r0085\N{EN DASH}r0095" in page.text
+
+
+def test_a_stack_that_is_not_confirmed_is_nowhere_called_confirmed() -> None:
+    text = Page(html_of(VARIANTS["not-confirmed"])).text
+    assert "NOT confirmed gain" in text
+    assert "fresh runs: NOT confirmed" in text
+    assert "confirmed on fresh runs" not in text
+
+
+def test_a_failure_shows_stage_cause_the_engines_line_and_where_its_log_is() -> None:
+    text = Page(html_of(sample_state())).text
+    assert "kv-q8-0-without-flash-attention: blocked: incompatible" in text
+    assert "Stage: load. Exit code: 1. Log: runs/r0060/server.log" in text
+    assert text.count("llama_init_from_model: quantized V cache requires flash_attn to be enabled") >= 3
+
+
+def test_what_was_not_measured_is_a_dash_and_never_a_zero() -> None:
+    html = html_of(sample_state())
+    row = html[html.index('<tr id="h-lock-memory"') :].split("</tr>")[0]
+    assert "\N{EM DASH}" in row
+    invalid = html[html.index('<tr id="run-r0010"') :].split("</tr>")[0]
+    assert invalid.count("\N{EM DASH}") == 4
+    assert ">0<" not in invalid
+
+
+def test_invalid_runs_are_named_with_the_gate_that_stopped_them() -> None:
+    state = sample_state()
+    stopped = [r.intent.run_id for r in state.runs if r.outcome and r.outcome.status is RunStatus.INVALID]
+    text = Page(html_of(state)).text
+    assert stopped == ["r0010"]
+    assert "machine-quiet: other processes used 1.06 cores; remedy: stop what else runs" in text
+
+
+def test_assays_own_cost_is_the_largest_of_all_runs() -> None:
+    state = sample_state()
+    shares = [r.outcome.measures.client_cpu_share for r in state.runs if r.outcome and r.outcome.measures]
+    assert f"at most {100 * max(shares):.1f}% of one core" in Page(html_of(state)).text
+
+
+def test_the_score_of_the_predictions_counts_those_that_were_measured() -> None:
+    held = [v.prediction_held for v in sample_state().verdicts.values() if v.prediction_held is not None]
+    assert f"{sum(held)} of {len(held)} predicted ranges" in Page(html_of(sample_state())).text
+
+
+def test_every_section_and_chart_of_a_simulated_campaign_says_so() -> None:
+    html = html_of(sample_state(), simulated=True)
+    headings = re.findall(r"<h2.*?</h2>", html)
+    charts = re.findall(r"<svg[^>]*>", html)
+    captions = re.findall(r"<figcaption>.*?</figcaption>", html, re.DOTALL)
+    assert len(headings) == 13
+    assert len(charts) == len(captions) == 6
+    assert all("SIMULATED" in part for part in [*headings, *charts, *captions])
+    assert "SIMULATED" not in html_of(sample_state())
+
+
+def test_a_simulating_engine_is_labelled_whatever_the_caller_says() -> None:
+    state = sample_state()
+    rehearsed = state.model_copy(update={"build": state.build.model_copy(update={"engine": "rehearsal"})})
+    assert "SIMULATED" in html_of(rehearsed)
+    assert "SIMULATED" in report_markdown(rehearsed, launch_commands={}).splitlines()[0]
+
+
+def test_text_from_outside_is_neither_markup_nor_a_new_column() -> None:
+    state = sample_state()
+    verdict = state.verdicts["ubatch-large"].model_copy(update={"reason": "<img src=x> | and\nmore"})
+    hostile = state.model_copy(update={"verdicts": {**state.verdicts, "ubatch-large": verdict}})
+    assert "<img" not in html_of(hostile)
+    assert "<NUMA>" not in html_of(hostile)
+    markdown = report_markdown(hostile, launch_commands={})
+    assert "&lt;img src=x&gt; \\| and more" in markdown
+
+
+def test_runs_in_a_row_are_one_link_and_many_scattered_ones_are_counted() -> None:
+    state = sample_state()
+    row = references(state, ["r0003", "r0001", "r0002", "r0007"])
+    assert [(r.words, r.target) for r in row] == [("r0001\N{EN DASH}r0003", "run-r0001"), ("r0007", "run-r0007")]
+    scattered = [f"r{number:04d}" for number in range(1, 40, 2)]
+    (counted,) = references(state, scattered)
+    assert counted.words == "20 runs, r0001 to r0039"
+    assert counted.title.split(", ") == scattered
+    assert references(state, []) == []

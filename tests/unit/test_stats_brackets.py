@@ -1,0 +1,119 @@
+"""Brackets: drift cancels, the mean's variance is what it says, and the noise estimate is unbiased."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from assay.stats.brackets import Brackets, Noise, Point, brackets, mean_effect, pool, residual_noise
+
+RUN_SD = 0.05
+
+
+def series(*names: str | None, values: list[float] | None = None) -> list[Point]:
+    return [Point(candidate=name, log_value=0.0 if values is None else values[i]) for i, name in enumerate(names)]
+
+
+def simulated(names: list[str | None], rng: np.random.Generator, effects: dict[str, float]) -> Brackets:
+    values = RUN_SD * rng.standard_normal(len(names)) + [effects.get(name or "", 0.0) for name in names]
+    return brackets(series(*names, values=list(map(float, values))))
+
+
+def rotating(candidates: list[str], rounds: int) -> list[str | None]:
+    """R a R b R c R, again and again."""
+    names: list[str | None] = [None]
+    for _ in range(rounds):
+        for candidate in candidates:
+            names += [candidate, None]
+    return names
+
+
+def test_a_bracket_needs_a_reference_run_on_both_sides() -> None:
+    found = brackets(series("a", None, "a", "b", None, "c", None, "d"))
+
+    assert found.candidates == ["c"]
+
+
+@pytest.mark.parametrize("names", [(), (None,), (None, "a"), (None, None, None)])
+def test_too_few_runs_make_no_bracket(names: tuple[str | None, ...]) -> None:
+    assert len(brackets(series(*names))) == 0
+
+
+def test_linear_drift_cancels_exactly() -> None:
+    names = rotating(["a", "b"], 3)
+    drifting = [0.3 * i + {"a": 0.2, "b": -0.1}.get(name or "", 0.0) for i, name in enumerate(names)]
+
+    found = brackets(series(*names, values=drifting))
+
+    assert mean_effect(found.of("a"))[0] == pytest.approx(0.2)
+    assert mean_effect(found.of("b"))[0] == pytest.approx(-0.1)
+
+
+def test_keeping_brackets_keeps_their_effects_and_contrasts_together() -> None:
+    values = [0.0, 1.0, 0.0, 5.0, 2.0]
+    found = brackets(series(None, "a", None, "b", None, values=values)).keep([1])
+
+    assert found.candidates == ["b"]
+    assert found.contrast @ np.array(values) == pytest.approx(found.effects)
+
+
+@pytest.mark.parametrize("candidates", [["a"], ["a", "b", "c"]])
+def test_the_variance_of_a_mean_effect_is_the_one_that_it_states(candidates: list[str]) -> None:
+    """The sample variance of n normal values has relative standard error sqrt(2 / (n - 1)); 4 of them are allowed."""
+    rng, n = np.random.default_rng(11), 3000
+    names = rotating(candidates, 4)
+    estimates, stated = [], 0.0
+    for _ in range(n):
+        estimate, stated = mean_effect(simulated(names, rng, {"a": 0.3}).of("a"))
+        estimates.append(estimate)
+
+    ratio = float(np.var(estimates, ddof=1)) / (stated * RUN_SD**2)
+
+    assert ratio == pytest.approx(1.0, abs=4 * math.sqrt(2 / (n - 1)))
+    assert np.mean(estimates) == pytest.approx(0.3, abs=4 * RUN_SD * math.sqrt(stated / n))
+
+
+def test_alternating_brackets_share_reference_runs_and_are_worth_less_than_separate_ones() -> None:
+    alternating = brackets(series(*rotating(["a"], 4)))
+    spread = brackets(series(*rotating(["a", "b", "c"], 4))).of("a")
+
+    assert mean_effect(spread)[1] == pytest.approx(1.5 / 4)
+    assert mean_effect(spread)[1] < mean_effect(alternating)[1] < (2 * 4 - 0.5) / 4**2 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("candidates", "known_zero", "degrees"), [(["A/A"], ["A/A"], 4), (["a"], [], 3), (["A/A", "a", "b"], ["A/A"], 10)]
+)
+def test_residual_noise_is_unbiased(candidates: list[str], known_zero: list[str], degrees: int) -> None:
+    """A variance with d degrees of freedom has relative standard deviation sqrt(2/d); 4 standard errors are allowed."""
+    rng, n = np.random.default_rng(12), 2000
+    names = rotating(candidates, 4)
+
+    noises = [residual_noise(simulated(names, rng, {"a": 0.5, "b": -1.0}), known_zero=known_zero) for _ in range(n)]
+
+    assert {noise.degrees_of_freedom for noise in noises if noise} == {degrees}
+    mean = np.mean([noise.variance for noise in noises if noise])
+    assert mean == pytest.approx(RUN_SD**2, rel=4 * math.sqrt(2 / degrees / n))
+
+
+def test_one_bracket_of_an_unknown_candidate_says_nothing_about_noise() -> None:
+    assert residual_noise(brackets(series(None, "a", None))) is None
+    assert residual_noise(brackets([])) is None
+
+
+def test_pooling_weighs_by_degrees_of_freedom_and_skips_what_is_unknown() -> None:
+    pooled = pool(Noise(variance=1.0, degrees_of_freedom=3), None, Noise(variance=5.0, degrees_of_freedom=1))
+
+    assert pooled == Noise(variance=2.0, degrees_of_freedom=4)
+    assert pool(None) is None
+
+
+def test_the_noise_of_one_bracket_is_what_single_brackets_scatter_by() -> None:
+    rng, n = np.random.default_rng(13), 4000
+
+    effects = [float(simulated([None, "a", None], rng, {}).effects[0]) for _ in range(n)]
+
+    stated = Noise(variance=RUN_SD**2, degrees_of_freedom=1).bracket_sd
+    assert np.std(effects) == pytest.approx(stated, rel=4 * math.sqrt(1 / (2 * n)))
