@@ -68,6 +68,8 @@ class Engine(Protocol):
     """An engine adapter."""
 
     name: str
+    owned: frozenset[str]
+    """Flags that Assay sets itself or keeps out of a launch command."""
 
     def find(self, target: Target) -> EngineBuild:
         """Locate the engine's program and read its version and flags.

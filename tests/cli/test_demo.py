@@ -49,3 +49,17 @@ def test_a_run_that_is_told_to_stop_early_ends_well_and_says_that_it_is_not_fini
     assert Path(found["report"]).is_file()
     assert "left" in ended.stderr
     assert json.loads(assay("status", "--json", cwd=tmp_path).stdout)["runs"] == 1
+
+
+def test_a_plan_says_what_it_passed_over_and_why(tmp_path: Path) -> None:
+    assert assay("init", "--model", "embedded", "--executable", "embedded", cwd=tmp_path).returncode == 0
+    planned = assay("plan", cwd=tmp_path)
+    assert "do not apply here; why: assay todo --all" in planned.stderr
+
+    found = json.loads(assay("todo", "--all", "--json", cwd=tmp_path).stdout)
+
+    assert found["passed_over"]
+    assert not {item["id"] for item in found["todo"]} & set(found["passed_over"])
+    assert all(reason for reason in found["passed_over"].values())
+    in_words = " ".join(assay("todo", "--all", cwd=tmp_path).stdout.split())
+    assert "does not apply here" in in_words

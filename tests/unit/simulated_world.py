@@ -153,7 +153,8 @@ def start(hypotheses: Iterable[Hypothesis], spec: CampaignSpec | None = None) ->
 
 def replan(journal: Journal, hypotheses: Iterable[Hypothesis]) -> None:
     """The documents, read again."""
-    journal.note(EventKind.PLAN_WRITTEN, {"hypotheses": [h.model_dump(mode="json") for h in hypotheses]})
+    dumped = [h.model_dump(mode="json") for h in hypotheses]
+    journal.note(EventKind.PLAN_WRITTEN, {"hypotheses": dumped, "passed_over": {}})
 
 
 def drive(journal: Journal, world: World, *, pause_s: float = 0.001) -> Step:

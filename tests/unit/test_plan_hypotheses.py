@@ -78,7 +78,7 @@ def plan_of(
 
 
 def one(plan: Plan) -> Hypothesis:
-    assert not plan.skipped
+    assert not plan.passed_over
     assert len(plan.hypotheses) == 1
     return plan.hypotheses[0]
 
@@ -93,14 +93,14 @@ def test_an_entry_whose_condition_is_false_is_left_out_with_the_values_that_deci
     plan = plan_of(optimization(applies_when="machine.numa_nodes > 1"))
 
     assert plan.hypotheses == []
-    assert plan.skipped == [("try-it", "machine.numa_nodes > 1 is false: machine.numa_nodes = 1")]
+    assert plan.passed_over == {"try-it": "machine.numa_nodes > 1 is false: machine.numa_nodes = 1"}
 
 
 @pytest.mark.parametrize(
     "changes", [{"applies_when": "model.num_experts > 0"}, {"flags": {"--threads": "= model.num_experts"}}]
 )
 def test_an_entry_that_hangs_on_an_unknown_fact_is_left_out_and_says_so(changes: dict[str, object]) -> None:
-    ((_, reason),) = plan_of(optimization(**changes)).skipped
+    (reason,) = plan_of(optimization(**changes)).passed_over.values()
 
     assert reason.startswith("cannot be decided")
     assert "unknown" in reason
@@ -137,7 +137,9 @@ def test_when_the_build_has_no_spelling_the_reason_is_that_of_the_preferred_one(
     ],
 )
 def test_what_the_baseline_has_already_is_no_candidate_however_it_is_spelled(baseline: Flags, flags: Flags) -> None:
-    assert plan_of(optimization(flags=flags), baseline=baseline).skipped == [("try-it", "the baseline has it already")]
+    assert plan_of(optimization(flags=flags), baseline=baseline).passed_over == {
+        "try-it": "the baseline has it already"
+    }
 
 
 def test_a_candidate_takes_the_baselines_spelling_so_that_one_value_is_left() -> None:
@@ -211,6 +213,6 @@ def test_every_shipped_condition_and_value_can_be_decided_on_a_plain_machine(bas
 
     plan = plan_of(*entries, baseline=baseline, streams=streams)
 
-    assert len(plan.hypotheses) + len(plan.skipped) == len(entries)
+    assert len(plan.hypotheses) + len(plan.passed_over) == len(entries)
     values = [value for h in plan.hypotheses for value in h.optimization.flags.values()]
     assert not [value for value in values if isinstance(value, str) and value.startswith("=")]

@@ -98,7 +98,7 @@ def write_campaign(folder: Path) -> SqliteRecord:
     files = CampaignFolder(folder)
     record = SqliteRecord(folder / "assay.db", create=True)
     create(record)
-    record.append(EventKind.PLAN_WRITTEN, {"hypotheses": []})
+    record.append(EventKind.PLAN_WRITTEN, {"hypotheses": [], "passed_over": {}})
     intend(record, "r0001")
     files.write_samples("r0001", [sample(0), sample(1), failed(2)])
     (files.folder("r0001") / "server.log").write_text("ready\n")
@@ -244,7 +244,7 @@ def test_an_end_cut_off_is_found_by_the_folders_it_leaves(folder):
 
 def test_a_record_that_does_not_begin_with_its_creation_is_found(tmp_path):
     record = SqliteRecord(tmp_path / "assay.db", create=True)
-    record.append(EventKind.PLAN_WRITTEN, {"hypotheses": []})
+    record.append(EventKind.PLAN_WRITTEN, {"hypotheses": [], "passed_over": {}})
     create(record)
     first, second = problems(tmp_path)
     assert first.startswith("event 1 (plan-written): expected campaign-created as the first event")
@@ -264,7 +264,11 @@ def test_a_spec_that_is_not_the_hashed_one_is_found(tmp_path):
     ("kind", "payload", "said"),
     [
         (EventKind.CALIBRATED, {}, "expected the keys ['calibration'], found []"),
-        (EventKind.PLAN_WRITTEN, {"hypotheses": [], "more": 1}, "found ['hypotheses', 'more']"),
+        (
+            EventKind.PLAN_WRITTEN,
+            {"hypotheses": [], "passed_over": {}, "more": 1},
+            "found ['hypotheses', 'more', 'passed_over']",
+        ),
         (EventKind.RUN_INTENDED, {"intent": {"run_id": 7}}, "intent.run_id: Input should be a valid string, found '7'"),
         (EventKind.SERVER_STARTED, {"run_id": "r9999", "server": None}, "expected an intent of run r9999 before it"),
     ],

@@ -3,12 +3,13 @@
 Every verb takes the campaign's folder. Imports are inside the verbs: a verb costs what it uses.
 """
 
-from assay.api.demo import demo
-from assay.api.inspect import export, next_step, remaining_s, report, status, todo, verify
+from assay.api.demo import QUICK_DEMO, demo
+from assay.api.inspect import export, next_step, passed_over, remaining_s, report, status, todo, verify
 from assay.api.run import run
 from assay.api.setup import assess, init, init_from_command, init_from_url, plan
 
 __all__ = [
+    "QUICK_DEMO",
     "assess",
     "demo",
     "export",
@@ -16,6 +17,7 @@ __all__ = [
     "init_from_command",
     "init_from_url",
     "next_step",
+    "passed_over",
     "plan",
     "remaining_s",
     "report",

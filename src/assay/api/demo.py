@@ -25,6 +25,8 @@ CANDIDATES = [
 ]
 """What the demo tries: gains, losses, a fast wrong answer, a crash, flags that do nothing, one that this build lost."""
 
+QUICK_DEMO = "demo-quick"
+"""The quick demo's name: what it cannot claim is said whenever its record is concluded."""
 QUICK_CANDIDATES = ["parallel-slots", "one-thread", "kv-q8-0-without-flash-attention", "draft-length"]
 
 
@@ -53,7 +55,7 @@ def demo_spec(*, quick: bool, null: bool) -> CampaignSpec:
         )
     )
     return CampaignSpec(
-        name="demo-quick" if quick else "demo",
+        name=QUICK_DEMO if quick else "demo",
         target=target,
         workload=Workload(
             concurrency=8, input_tokens=(8, 32), output_tokens=(8, 24), window_s=1.2, windows=3, warmup_max_s=12.0

@@ -40,6 +40,11 @@ def todo(folder: Path) -> list[TodoItem]:
     return items(status(folder))
 
 
+def passed_over(folder: Path) -> dict[str, str]:
+    """Catalogue entries that do not apply here, each with the reason."""
+    return status(folder).passed_over
+
+
 def next_step(folder: Path) -> NextStep:
     """What `assay run` would do next, why, and what is left."""
     from assay.plan.forecast import describe_next
@@ -129,13 +134,15 @@ def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
     from assay import wiring
     from assay.plan.arms import arm_with, baseline_arm
     from assay.plan.composing import stack_of
+    from assay.store.redact import redact
 
     engine = wiring.engine(state.spec.target.engine)
     arms = {"baseline": baseline_arm(state.spec.target)}
     if state.stack:
         arms["stack"] = arm_with(state.spec.target, stack_of(state))
     models = {"baseline": state.model.path, "stack": _artifact_path(folder, state) or state.model.path}
-    return {name: shlex.join(engine.argv(state.build, models[name], arm.flags, 8080)) for name, arm in arms.items()}
+    argvs = {name: engine.argv(state.build, models[name], arm.flags, 8080) for name, arm in arms.items()}
+    return {name: shlex.join(redact(argv)) for name, argv in argvs.items()}
 
 
 def _latencies(folder: Path, state: CampaignState) -> dict[str, dict[str, list[float]]] | None:

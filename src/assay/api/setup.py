@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import AssayError, EngineError, UsageError
 
 if TYPE_CHECKING:
+    from assay.plan.hypotheses import Plan
     from assay.ports import Engine
     from assay.records.machine import EngineBuild
     from assay.records.spec import CampaignSpec
@@ -52,8 +53,7 @@ def init_from_command(folder: Path, command: str, *, name: str | None = None) ->
         raise UsageError("the launch command is empty", hint="give it as one quoted string after --command")
     executable, flags = words[0], _flags(words[1:])
     model = next((flags.pop(key) for key in ("--model", "-m") if key in flags), None)
-    for owned in ("--host", "--port", "--metrics"):
-        flags.pop(owned, None)
+    flags = {name: value for name, value in flags.items() if name not in wiring.engine("llamacpp").owned}
     if not isinstance(model, str):
         raise UsageError(f"no --model in: {command}", hint="Assay serves a local GGUF file: add `--model FILE.gguf`")
     target = Target(model=str(Path(model).expanduser().resolve()), executable=executable, flags=flags)
@@ -157,12 +157,15 @@ def _planned(folder: Path, spec: CampaignSpec, record: Any, catalogue: Path | No
     state = fold(record.events())
     _refuse_changed_spec(folder, spec, state)
     documents = FolderDocuments(folder)
+    passed_over = state.passed_over
     if not state.planned:
-        documents.write(_hypotheses(folder, state, catalogue))
+        found = _found(folder, state, catalogue)
+        documents.write(found.hypotheses)
+        passed_over = found.passed_over
     hypotheses = documents.read()
     if not state.planned or hypotheses != state.hypotheses:
         dumped = [hypothesis.model_dump(mode="json") for hypothesis in hypotheses]
-        record.append(EventKind.PLAN_WRITTEN, {"hypotheses": dumped})
+        record.append(EventKind.PLAN_WRITTEN, {"hypotheses": dumped, "passed_over": passed_over})
         state = fold(record.events())
     return state
 
@@ -198,7 +201,7 @@ def _check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> N
             )
 
 
-def _hypotheses(folder: Path, state: CampaignState, catalogue: Path | None) -> Any:
+def _found(folder: Path, state: CampaignState, catalogue: Path | None) -> Plan:
     from assay import wiring
     from assay.catalogue.loader import builtin_folder, load
     from assay.plan.hypotheses import build
@@ -208,10 +211,9 @@ def _hypotheses(folder: Path, state: CampaignState, catalogue: Path | None) -> A
     extra = [folder / name for name in spec.policy.catalogue]
     engine = wiring.engine(spec.target.engine)
     entries = load([*own, *extra], spec.target.engine)
-    found = build(
+    return build(
         entries, spec, state.machine, state.build, state.model, lambda flags: engine.check_flags(state.build, flags)
     )
-    return found.hypotheses
 
 
 def _refuse_changed_spec(folder: Path, spec: CampaignSpec, state: CampaignState) -> None:

@@ -10,7 +10,9 @@ from assay.records.run import Gate
 from assay.records.spec import Gates
 
 QUIET = "machine-quiet"
-PATIENCE_S = 120
+PATIENCE_S = 600
+QUIET_S = 3
+"""Seconds in a row that count as quiet again: a job that ends often starts another."""
 MIN_FREE_MEMORY_SHARE = 0.03
 """Share of memory that must stay available: below it the kernel reclaims pages of the mapped model."""
 
@@ -53,7 +55,7 @@ def machine_gates(after: dict[str, float | None], machine: Machine, limits: Gate
 
 
 def wait_until_quiet(bench: Bench) -> None:
-    """After a disturbed run, let the disturber finish: look once a second, for at most two minutes.
+    """After a disturbed run, let the disturber finish: look once a second, for at most ten minutes.
 
     An undisturbed campaign never waits here; a machine that stays busy fails the next run's gate, with the figure.
     """
@@ -62,10 +64,14 @@ def wait_until_quiet(bench: Bench) -> None:
         return
     limits = bench.state.spec.gates
     bench.probe.snapshot()
+    quiet_s = 0
     for _ in range(PATIENCE_S):
         time.sleep(1.0)
         foreign = bench.probe.snapshot().get("foreign_cpu_cores")
-        if foreign is None or foreign <= limits.max_foreign_cores:
+        if foreign is None:
+            return
+        quiet_s = quiet_s + 1 if foreign <= limits.max_foreign_cores else 0
+        if quiet_s == QUIET_S:
             return
         bench.progress.phase(f"waiting for a quiet machine: other processes use {foreign:.2f} cores")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assay.campaign.bench import RUN_TOKEN, Bench
-from assay.campaign.gates import wait_until_quiet
 from assay.campaign.run_protocol import make_run
 from assay.errors import ApprovalNeeded, EngineError, MeasurementError
 from assay.plan.forecast import remaining_s
@@ -72,7 +71,6 @@ def _perform(bench: Bench, step: Step) -> None:
             left = remaining_s(bench.state)
             spent = bench.state.spent_s
             bench.progress.step(intent.why, done_s=spent, total_s=spent + left)
-            wait_until_quiet(bench)
             _tell_run(bench, make_run(bench, intent), intent.arm.label)
         case RecordCalibration(calibration=calibration):
             bench.note(EventKind.CALIBRATED, {"calibration": calibration.model_dump(mode="json")})

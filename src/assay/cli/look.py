@@ -55,24 +55,29 @@ def status(folder: Path, as_json: bool) -> None:
 @click.command(
     cls=TeachingCommand,
     needs=NEEDS,
-    examples=["assay todo", "assay todo --json"],
+    examples=["assay todo", "assay todo --all", "assay todo --json"],
     exits={0: "shown", **NO_CAMPAIGN, **UNREADABLE},
 )
 @options.folder
 @options.as_json
-def todo(folder: Path, as_json: bool) -> None:
+@click.option("--all", "everything", is_flag=True, help="Also the catalogue entries that do not apply here, and why.")
+def todo(folder: Path, as_json: bool, everything: bool) -> None:
     """Every hypothesis of the plan: status, priority, tier, verdict.
 
     Each is an improvement document, improvements/NN-<id>.md. Edit one to cancel, re-rank or approve it; the next
     `assay plan` or `assay run` reads it back.
     """
     items = api.todo(folder)
+    passed_over = api.passed_over(folder) if everything else {}
     if as_json:
-        show_json([item.model_dump(mode="json") for item in items])
+        todo_list = [item.model_dump(mode="json") for item in items]
+        show_json({"todo": todo_list, "passed_over": passed_over} if everything else todo_list)
         return
-    from assay.render.terminal import todo_table
+    from assay.render.terminal import passed_over_table, todo_table
 
     show(todo_table(items))
+    if passed_over:
+        show(passed_over_table(passed_over))
 
 
 @click.command(

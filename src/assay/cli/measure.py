@@ -86,7 +86,9 @@ def demo(folder: Path | None, as_json: bool, plain: bool, quick: bool, null: boo
         click.echo(f"campaign folder: {target}", err=True)
         with for_stream(plain=plain) as progress:
             state = api.demo(target, progress, quick=quick, null=null)
-        conclude(target, state, limits=quick_limits(state) if quick else [], as_json=as_json)
+        conclude(
+            target, state, limits=quick_limits(state) if state.spec.name == api.QUICK_DEMO else [], as_json=as_json
+        )
     if null and state.stack:
         message = f"flags that change nothing were adopted: {', '.join(state.stack)}"
         chance = 100 * state.spec.statistics.adopt_alpha

@@ -141,4 +141,6 @@ def plan(folder: Path, as_json: bool) -> None:
 
     show(todo_table(items))
     click.echo(f"{len(items)} documents in {folder / 'improvements'}; read and edit them", err=True)
+    if num_passed_over := len(api.passed_over(folder)):
+        click.echo(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all", err=True)
     click.echo(f"measuring takes about {duration_words(left)}: assay run", err=True)

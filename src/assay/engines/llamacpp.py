@@ -8,7 +8,7 @@ from typing import Any
 from assay.engines.artifact import make_artifact
 from assay.engines.embedded_model import embedded_model
 from assay.engines.gguf_facts import read_facts
-from assay.engines.llamacpp_flags import canonical, problem, refuse_owned, rendered
+from assay.engines.llamacpp_flags import OWNED, canonical, problem, refuse_owned, rendered
 from assay.engines.llamacpp_in_force import contradiction
 from assay.engines.llamacpp_program import find_build
 from assay.engines.llamacpp_server import LlamaServer
@@ -27,6 +27,7 @@ class LlamaCpp:
     """Implements `assay.ports.Engine`."""
 
     name = "llamacpp"
+    owned = OWNED
 
     def find(self, target: Target) -> EngineBuild:
         """The program named in the target, else the one in PATH, else the embedded one."""

@@ -59,7 +59,9 @@ def _change(state: CampaignState, event: Event) -> dict[str, Any]:
     match event.kind:
         case EventKind.PLAN_WRITTEN:
             hypotheses = [Hypothesis.model_validate(item) for item in payload["hypotheses"]]
-            return {"hypotheses": [*hypotheses, *_dropped_but_touched(state, hypotheses)], "planned": True}
+            kept = [*hypotheses, *_dropped_but_touched(state, hypotheses)]
+            passed_over = payload.get("passed_over", state.passed_over)
+            return {"hypotheses": kept, "planned": True, "passed_over": passed_over}
         case EventKind.RUN_INTENDED:
             intent = RunIntent.model_validate(payload["intent"])
             return {"runs": [*state.runs, RunRecord(intent=intent, intended_at_ns=event.at_ns)]}

@@ -27,7 +27,7 @@ class Plan:
     """What is worth trying here, and what was passed over and why."""
 
     hypotheses: list[Hypothesis]
-    skipped: list[tuple[str, str]]
+    passed_over: dict[str, str]
     """Ids of entries left out of the todo, each with its reason."""
 
 
@@ -65,16 +65,17 @@ def build(
     wanted = _wanted(spec.policy.only, [variants[0].id for variants in entries])
     facts = facts_of(spec, machine, engine_build, model)
     applied: list[_Applied] = []
-    skipped: list[tuple[str, str]] = []
+    passed_over: dict[str, str] = {}
     for variants in entries:
         if variants[0].id in wanted:
             found = _apply(variants, spec.target.flags, engine_build, facts, check_flags)
             if isinstance(found, str):
-                skipped.append((variants[0].id, found))
+                passed_over[variants[0].id] = found
             else:
                 applied.append(found)
     applied.sort(key=lambda one: _order(one.optimization))
-    return Plan(hypotheses=[_hypothesis(number, one) for number, one in enumerate(applied, start=1)], skipped=skipped)
+    hypotheses = [_hypothesis(number, one) for number, one in enumerate(applied, start=1)]
+    return Plan(hypotheses=hypotheses, passed_over=passed_over)
 
 
 def facts_of(spec: CampaignSpec, machine: Machine, engine_build: EngineBuild, model: ModelFacts) -> dict[str, Any]:

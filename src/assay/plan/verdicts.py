@@ -44,7 +44,7 @@ def from_outcome(hypothesis: Hypothesis, runs: list[RunRecord], effect: Effect |
         return _from_failure(hypothesis, outcomes, ids, effect)
     kinds = {RunStatus.NOT_APPLIED: VerdictKind.NOT_APPLIED, RunStatus.WRONG_OUTPUT: VerdictKind.WRONG_OUTPUT}
     if kind := kinds.get(last.status):
-        line = last.fallbacks[0] if last.fallbacks and kind is VerdictKind.NOT_APPLIED else None
+        line = next((line for line in last.fallbacks if line in last.reason), None)  # the one that the reason rests on
         return RecordVerdict(
             verdict=Verdict(candidate=hypothesis.id, kind=kind, reason=last.reason, line=line, runs=ids)
         )

@@ -14,4 +14,4 @@ Flags = dict[str, FlagValue]
 class Frozen(BaseModel):
     """A record: immutable, and closed to fields that it does not declare."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, defer_build=True)

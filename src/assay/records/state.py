@@ -42,6 +42,8 @@ class CampaignState(Frozen):
     assay_version: str
     hypotheses: list[Hypothesis] = Field(default_factory=list)
     planned: bool = False
+    passed_over: dict[str, str] = Field(default_factory=dict)
+    """Catalogue entries that do not apply here, each with the reason."""
     runs: list[RunRecord] = Field(default_factory=list)
     calibration: Calibration | None = None
     screened: dict[str, ScreenResult] = Field(default_factory=dict)

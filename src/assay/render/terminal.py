@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
@@ -130,6 +130,14 @@ def todo_table(items: Sequence[TodoItem]) -> RenderableType:
         status = item.status.replace("in_progress", "in progress")
         style = STATUS_STYLE.get(item.status, "")
         table.add_row(content, status, item.priority, str(item.tier), verdict, style=style)
+    return table
+
+
+def passed_over_table(passed_over: Mapping[str, str]) -> RenderableType:
+    """Catalogue entries that do not apply here."""
+    table = _table("does not apply here", "because")
+    for name, reason in passed_over.items():
+        table.add_row(_broken(name, NAME_WIDTH), reason)
     return table
 
 

@@ -23,7 +23,7 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
         "model": ModelFacts,
         "assay_version": str,
     },
-    EventKind.PLAN_WRITTEN: {"hypotheses": list[Hypothesis]},
+    EventKind.PLAN_WRITTEN: {"hypotheses": list[Hypothesis], "passed_over": dict[str, str]},
     EventKind.RUN_INTENDED: {"intent": RunIntent},
     EventKind.SERVER_STARTED: {"run_id": str, "server": ServerIdentity},
     EventKind.RUN_ENDED: {"outcome": RunOutcome, "files": dict[str, str]},
