@@ -12,6 +12,7 @@ import json
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +93,12 @@ class HostileServer:
         self.handlers[handler] = writer
         try:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+            lines = head.split(b"\r\n")
+            length = next((int(line[15:]) for line in lines if line.lower().startswith(b"content-length")), 0)
+            path = lines[0].split(b" ")[1].decode()
+            if not path.endswith("/completions"):
+                await self._tell(path, await reader.readexactly(length), writer)
+                return
             seen = Seen(len(self.seen), json.loads(await reader.readexactly(length)))
             self.seen.append(seen)
             await self._answer(seen, self.script(seen.number), writer)
@@ -101,6 +107,17 @@ class HostileServer:
         finally:
             del self.handlers[handler]
             writer.close()
+
+    async def _tell(self, path: str, body: bytes, writer: asyncio.StreamWriter) -> None:
+        """What a server says of itself: never hostile."""
+        answers: dict[str, Any] = {"/v1/models": {"data": [{"id": "tiny", "object": "model"}]}}
+        if path == "/tokenize":
+            text = json.loads(body).get("content") or ""
+            answers[path] = {"tokens": [zlib.crc32(word.encode()) % 50_000 for word in text.split()]}
+        status = b"200 OK" if path in answers else b"404 Not Found"
+        said = json.dumps(answers.get(path, {})).encode()
+        writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(said), said))
+        await writer.drain()
 
     async def _answer(self, seen: Seen, how: Behaviour, writer: asyncio.StreamWriter) -> None:
         if how.fault in {"429", "503"}:
@@ -151,7 +168,7 @@ class HostileServer:
         if how.fault != "no-finish":
             await send(event(choice("", "length")))
         if how.fault != "no-usage":
-            prompt = len(seen.body["prompt"]) - (3 if how.fault == "cut-prompt" else 0)
+            prompt = len(seen.body.get("prompt", [])) - (3 if how.fault == "cut-prompt" else 0)
             cached = prompt // 2 if how.fault == "warm-cache" else 0
             usage = {"prompt_tokens": prompt, "completion_tokens": number}
             await send(event({"choices": [], "usage": {**usage, "prompt_tokens_details": {"cached_tokens": cached}}}))
@@ -213,7 +230,7 @@ async def _serve_until_stdin_closes(in_step: bool) -> str:
     print(server.port, flush=True)  # noqa: T201 - the parent process reads it
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await server.stop()
-    return json.dumps([[seen.body["prompt"], seen.content_ns] for seen in server.seen])
+    return json.dumps([[seen.body.get("prompt", []), seen.content_ns] for seen in server.seen])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import asyncio
 import re
 import signal
 import threading
+import time
 import zlib
 
 import pytest
@@ -13,10 +14,13 @@ import pytest
 from assay.errors import MeasurementError, UsageError
 from assay.load import create
 from assay.load.client import Client
-from assay.load.exchange import to_sample
-from assay.load.schedule import ClosedLoop
-from assay.load.workload import RequestSource
-from assay.records.load import LoadRequest, LoadResult, RequestSample
+from assay.load.exchange import Exchange
+from assay.load.runner import spec_of
+from assay.load.schedule import Due
+from assay.load.spool import spooled, to_sample
+from assay.load.workloads import build
+from assay.load.workloads.prompts import TokenPrompts, corpus_text
+from assay.records.load import LoadRequest, LoadResult, PlannedRequest, RequestSample
 from assay.records.spec import Workload
 from tests.contract.hostile_server import Behaviour, HostileServer, serving
 
@@ -40,8 +44,7 @@ def alive() -> bool:
 
 
 def load(server: HostileServer, workload: Workload = QUICK, **more) -> LoadResult:
-    request = LoadRequest(base_url=server.url, model="tiny", workload=workload, seed=7)
-    return create().run(request, words, more.pop("alive", alive), **more)
+    return create().run(request_to(server.url, workload), words, more.pop("alive", alive), **more)
 
 
 def valid_load(server: HostileServer, workload: Workload = QUICK, **more) -> LoadResult:
@@ -63,12 +66,24 @@ def one_reply(how: Behaviour) -> RequestSample:
 
 
 async def first_exchange(url: str) -> RequestSample:
-    schedule = ClosedLoop(RequestSource(QUICK, 7, words))
-    client = Client(url, "tiny", schedule)
+    ended: list[Exchange] = []
+    client = Client(spec_of(request_to(url)), lambda _at_ns: None, ended.append)
     async with asyncio.timeout(20):
-        exchange = await client.send(await schedule.next(None), 0)
+        await client.send(Due(planned=planned(0), intended_ns=time.monotonic_ns()), 0)
     client.close()
-    return to_sample(exchange, None, None)
+    (exchange,) = ended
+    return to_sample(spooled(exchange), None, None)
+
+
+def request_to(url: str, workload: Workload = QUICK, seed: int = 7) -> LoadRequest:
+    return LoadRequest(base_url=url, model="tiny", workload=workload, seed=seed)
+
+
+def planned(index: int) -> PlannedRequest:
+    """What the load generator asks for as its request of that number."""
+    spec = spec_of(request_to("http://127.0.0.1:1"))
+    source = build(spec.workload, spec.seed, TokenPrompts(words(corpus_text(spec.seed))))
+    return source.session(index).requests[0]
 
 
 def gate(result: LoadResult, name: str) -> str:
@@ -155,7 +170,7 @@ def test_a_port_where_nobody_listens_is_a_connect_error():
 def test_a_sound_server_yields_measures_and_every_gate_passes():
     with serving(Behaviour()) as server:
         result = valid_load(server)
-    assert len(result.gates) == 9
+    assert len(result.gates) == 10
     assert result.measures is not None
     assert len(result.measures.windows) == 2
     assert result.measures.requests_completed > 10
@@ -167,8 +182,8 @@ def test_a_sound_server_yields_measures_and_every_gate_passes():
 def test_the_request_asks_for_exact_lengths_greedy_and_cold():
     with serving(Behaviour()) as server:
         load(server)
-    body = server.seen[0].body
-    expected = RequestSource(QUICK, 7, words).request(0)
+    expected = planned(0)
+    body = next(seen.body for seen in server.seen if seen.body["prompt"] == expected.prompt)
     assert body == {
         "model": "tiny",
         "prompt": expected.prompt,
@@ -176,6 +191,7 @@ def test_the_request_asks_for_exact_lengths_greedy_and_cold():
         "stream": True,
         "stream_options": {"include_usage": True},
         "ignore_eos": True,
+        "min_tokens": expected.output_tokens,
         "temperature": 0,
         "cache_prompt": False,
     }
@@ -214,7 +230,7 @@ def test_one_failed_request_among_many_voids_the_run_and_is_not_retried():
         ("long", "tokens-as-asked"),
         ("cut-prompt", "tokens-as-asked"),
         ("no-usage", "tokens-counted"),
-        ("warm-cache", "prefix-cache-cold"),
+        ("warm-cache", "prefix-cache-as-declared"),
         ("short", "no-errors"),
     ],
 )
@@ -303,14 +319,11 @@ def test_ctrl_c_ends_the_load_and_leaves_no_thread():
 
 
 def test_a_tokenizer_that_cannot_tell_texts_apart_is_refused_with_its_numbers():
-    with serving(Behaviour()) as server:
-        request = LoadRequest(base_url=server.url, model="tiny", workload=QUICK, seed=1)
-        with pytest.raises(MeasurementError, match="1 distinct"):
-            create().run(request, lambda text: [5] * len(text), alive)
+    with serving(Behaviour()) as server, pytest.raises(MeasurementError, match="1 distinct"):
+        create().run(request_to(server.url), lambda text: [5] * len(text), alive)
 
 
-def test_an_address_that_is_not_plain_http_is_refused_with_a_hint():
-    request = LoadRequest(base_url="https://127.0.0.1:1", model="tiny", workload=QUICK, seed=1)
+def test_an_address_that_is_not_http_is_refused_with_a_hint():
     with pytest.raises(UsageError) as raised:
-        create().run(request, words, alive)
+        create().run(request_to("ftp://127.0.0.1:1"), words, alive)
     assert "http://127.0.0.1:PORT" in (raised.value.hint or "")

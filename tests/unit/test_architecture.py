@@ -82,12 +82,12 @@ def test_the_way_to_the_socket_is_the_one_described() -> None:
     files = re.findall(r"`(src/assay/[\w/]+\.py)`", section)
     links = [
         "from assay.cli import run_command",
-        "api.run(",
-        "from assay.campaign.loop import",
-        "from assay.campaign.run_protocol import make_run",
-        "bench.load.run(",
-        "from assay.load.client import Client",
-        "create_connection(",
+        "api.bench(",
+        "from assay.load.bench import",
+        "from assay.load.fleet import Fleet",
+        '"assay.load.worker"',
+        "from assay.load.client import",
+        "KernelConnection.open(",
     ]
 
     for file, link in zip(files, links, strict=True):

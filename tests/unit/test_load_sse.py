@@ -14,7 +14,7 @@ from assay.load.sse import MAX_EVENT_BYTES, Event, EventDecoder
 
 TEXT = "\ufeff: hello\r\n\r\ndata: ü€😀\n\nevent: note\rdata: one\rdata:two\r\r: ping\ndata: last\r\n\r\nid: 4\n\n"
 STREAM = TEXT.encode()
-EVENTS = [Event("message", "ü€😀"), Event("note", "one\ntwo"), Event("message", "last")]
+EVENTS = [Event("message", "ü€😀".encode()), Event("note", b"one\ntwo"), Event("message", b"last")]
 
 
 def chunked(body: bytes, size: int) -> bytes:
@@ -91,7 +91,7 @@ def test_any_json_in_an_event_is_read_without_a_crash(value):
     import json
 
     reply = Reply()
-    reply.take(Event("message", json.dumps(value)), 1)
+    reply.take(Event("message", json.dumps(value).encode()), 1)
     assert reply.problem(1) is not None
 
 
@@ -108,7 +108,7 @@ def test_keep_alive_comments_never_add_up_to_the_limit():
     decoder = EventDecoder()
     for _ in range(40):
         assert decoder.feed(b": " + b"k" * 60_000 + b"\n") == []
-    assert decoder.feed(b"data: x\n\n") == [Event("message", "x")]
+    assert decoder.feed(b"data: x\n\n") == [Event("message", b"x")]
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_a_response_without_length_ends_with_the_connection():
 def test_tokens_that_come_with_the_final_usage_are_not_taken_for_content():
     reply = Reply()
     last = '{"choices":[{"text":"","finish_reason":"length"}],"usage":{"completion_tokens":3,"prompt_tokens":4}}'
-    assert reply.take(Event("message", '{"choices":[{"text":" a","finish_reason":null}]}'), 10)
-    assert not reply.take(Event("message", last), 20)
-    assert (reply.chunk_ns, reply.completion_tokens, reply.prompt_tokens) == ([10], 3, 4)
+    assert reply.take(Event("message", b'{"choices":[{"text":" a","finish_reason":null}]}'), 10)
+    assert not reply.take(Event("message", last.encode()), 20)
+    assert (list(reply.chunk_ns), reply.completion_tokens, reply.prompt_tokens) == ([10], 3, 4)
 
 
 def test_an_aborted_generation_is_a_failure_although_the_stream_ends_properly():
     reply = Reply()
-    reply.take(Event("message", '{"choices":[{"text":" a","finish_reason":"abort"}]}'), 10)
-    reply.take(Event("message", "[DONE]"), 20)
+    reply.take(Event("message", b'{"choices":[{"text":" a","finish_reason":"abort"}]}'), 10)
+    reply.take(Event("message", b"[DONE]"), 20)
     assert (reply.problem(1) or "").startswith("in-band")

@@ -29,6 +29,10 @@ QUICK_DEMO = "demo-quick"
 """The quick demo's name: what it cannot claim is said whenever its record is concluded."""
 QUICK_CANDIDATES = ["parallel-slots", "one-thread", "kv-q8-0-without-flash-attention", "draft-length"]
 
+QUICK_NULL = ["null-batch", "null-cache-type", "null-poll", "null-ubatch"]
+"""As many as two brackets each fit into three minutes. The budget is larger than that: it holds back time for a
+confirmation, which only a wrongly adopted flag would use."""
+
 
 def demo_spec(*, quick: bool, null: bool) -> CampaignSpec:
     """The demo's question: a launch line as guides print it (one slot), eight clients.
@@ -40,10 +44,10 @@ def demo_spec(*, quick: bool, null: bool) -> CampaignSpec:
     from assay.records.spec import Budget, CampaignSpec, Objective, Policy, Target, Workload
 
     target = Target(model="embedded", executable="embedded", flags={"--ctx-size": 4096, "--parallel": 1})
-    only = [] if null else QUICK_CANDIDATES if quick else CANDIDATES
+    only = (QUICK_NULL if null else QUICK_CANDIDATES) if quick else ([] if null else CANDIDATES)
     budget = (
         Budget(
-            total_s=110 if null else 155,
+            total_s=240 if null else 155,
             calibration_brackets=2,
             max_brackets=2,
             composition_brackets=3,

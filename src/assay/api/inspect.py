@@ -147,7 +147,6 @@ def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
 
 def _latencies(folder: Path, state: CampaignState) -> dict[str, dict[str, list[float]]] | None:
     """Per-request latencies of the confirmation's two arms, from their samples."""
-    from assay.load.metrics import tpot_s, ttft_s
     from assay.plan.evidence import CONFIRMATION, valid_runs
     from assay.store.files import CampaignFolder
 
@@ -158,7 +157,7 @@ def _latencies(folder: Path, state: CampaignState) -> dict[str, dict[str, list[f
         for sample in files.read_samples(run.intent.run_id):
             if sample.error is not None or sample.phase != "measured":
                 continue
-            for metric, value in (("ttft_s", ttft_s(sample)), ("tpot_s", tpot_s(sample))):
+            for metric, value in (("ttft_s", sample.ttft_s), ("tpot_s", sample.tpot_s)):
                 if value is not None:
                     arms.setdefault(name, {}).setdefault(metric, []).append(value)
     return arms or None

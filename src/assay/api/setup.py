@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.api.launch import split
 from assay.errors import AssayError, EngineError, UsageError
 
 if TYPE_CHECKING:
@@ -45,13 +45,8 @@ def init_from_command(folder: Path, command: str, *, name: str | None = None) ->
     from assay import wiring
     from assay.records.spec import CampaignSpec, Target
 
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"the launch command cannot be split: {error}", hint="close every quote") from error
-    if not words:
-        raise UsageError("the launch command is empty", hint="give it as one quoted string after --command")
-    executable, flags = words[0], _flags(words[1:])
+    words = split(command)
+    executable, flags = words[0], read_flags(words[1:])
     model = next((flags.pop(key) for key in ("--model", "-m") if key in flags), None)
     flags = {name: value for name, value in flags.items() if name not in wiring.engine("llamacpp").owned}
     if not isinstance(model, str):
@@ -248,7 +243,7 @@ def _record_sentence(folder: Path | None) -> str | None:
     )
 
 
-def _flags(words: list[str]) -> dict[str, Any]:
+def read_flags(words: list[str]) -> dict[str, Any]:
     """`--name value`, `--name=value` and bare `--name`, with numbers as numbers."""
     flags: dict[str, Any] = {}
     name: str | None = None

@@ -18,6 +18,9 @@ from assay.errors import UsageError
 
 COMMANDS = {
     "demo": ("measure", "The whole loop on the embedded engine and model, in minutes."),
+    "bench": ("bench", "One honest load test of any OpenAI-compatible server."),
+    "compare": ("bench", "Which of two or more servers is better, with an interval."),
+    "import": ("import_", "Read other tools' results, under one set of definitions."),
     "init": ("prepare", "Write assay.toml: model, baseline, workload, objective, budget."),
     "assess": ("prepare", "Take stock: machine, engine and its real flags, model, record."),
     "plan": ("prepare", "Write the improvement documents and the todo."),
@@ -31,7 +34,7 @@ COMMANDS = {
     "version": ("about", "Versions of Assay and of what it stands on, for bug reports."),
 }
 """Command, module that holds it, help in one line; in the order of the work."""
-NAMES_TAKEN = {"next": "next_command", "version": "version_command"}
+NAMES_TAKEN = {"import": "import_command", "next": "next_command", "version": "version_command"}
 """Commands whose function has another name, because that one is taken."""
 
 

@@ -1,113 +1,198 @@
-"""The streaming client: takes requests from a schedule, makes one exchange after the other on each stream.
+"""The streaming client of one load process: sends what is due, and hands every finished exchange on.
 
-No retries: a request that fails is a failed request, and the stream goes on with the next one.
-
-Where scale goes: everything a run needs is the schedule it is given and the list it appends to, so more processes
-means one `Client` each with a schedule of every n-th index, and the exchanges merged afterwards by their monotonic
-stamps (one clock per machine). Kernel receive stamps replace the first line of `Connection.data_received`: a
-connection that reads its socket itself with `recvmsg` calls the same `_take` with the kernel's stamp.
+No retries: a request that fails is a failed request. A connection carries one request: servers close a kept-alive
+connection after a stream without having announced it (llama.cpp does), and a request written into that closing socket
+would count as the server's failure. Connecting happens before the request is handed over, outside TTFT.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
+import os
+import socket
+import ssl
 import time
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from assay.errors import UsageError
-from assay.load.exchange import CUT_BY_DRAIN, Connection, Exchange
-from assay.load.schedule import Due, Schedule
-from assay.records.load import PlannedRequest
+from assay.load import kernel_socket
+from assay.load.exchange import CUT_BY_DRAIN, Exchange
+from assay.load.kernel_socket import Address, KernelConnection, Reader
+from assay.load.schedule import Due
+from assay.load.stream_socket import StreamConnection
+from assay.records.bench import BenchSpec
+from assay.records.load import PlannedRequest, Session
 
 AFTER_FAILURE_S = 0.05
 """Pause of a stream whose request failed, so that a refusing server is not hammered."""
+PORTS = {"http": 80, "https": 443}
 
 
 class Client:
-    """Sends what a schedule says to one server."""
+    """Sends requests to one server."""
 
-    def __init__(self, base_url: str, model: str, schedule: Schedule) -> None:
+    def __init__(self, spec: BenchSpec, on_content: Callable[[int], None], on_end: Callable[[Exchange], None]) -> None:
         """Prepare; connects nothing yet.
 
+        Args:
+            spec: where to send, and in which form.
+            on_content: called with the stamp of every content chunk.
+            on_end: called once with every exchange that has ended.
+
         Raises:
-            UsageError: the address is not `http://host:port`.
+            UsageError: the address cannot be used, or the named key is not in the environment.
         """
-        parts = urlsplit(base_url)
-        if parts.scheme != "http" or not parts.hostname:
+        parts = urlsplit(spec.url)
+        if parts.scheme not in PORTS or not parts.hostname:
             raise UsageError(
-                f"cannot send load to {base_url!r}", hint="give the server's address as http://127.0.0.1:PORT"
+                f"cannot send load to {spec.url!r}", hint="give the server's address as http://127.0.0.1:PORT"
             )
-        self._host, self._port = parts.hostname, parts.port or 80
-        self._path = parts.path.rstrip("/") + "/v1/completions"
-        self._model = model
-        self._schedule = schedule
-        self.exchanges: list[Exchange] = []
-        """Every request so far, in the order of sending."""
-        self.arrivals: list[int] = []
-        """Arrival stamp of every content chunk of every request, in order."""
-        self._open: set[asyncio.Transport] = set()
+        self._spec = spec
+        self._host = parts.hostname
+        self._port = parts.port or PORTS[parts.scheme]
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._address: Address | None = None
+        self._on_content = on_content
+        self._on_end = on_end
+        self._open: set[KernelConnection | StreamConnection] = set()
+        self._head = self._request_head(parts.path.rstrip("/"))
+        self.reader = Reader() if self._tls is None and kernel_socket.available() else None
+        """None: stamps come from the event loop."""
+        self.in_flight: dict[int, Exchange] = {}
+        """Exchanges that have not ended, by a number of their own."""
 
-    async def stream(self, number: int) -> None:
-        """One stream: a request at a time until cancelled."""
-        free_since_ns: int | None = None
-        while True:
-            exchange = await self.send(await self._schedule.next(free_since_ns), number)
-            free_since_ns = exchange.ended_ns
-            if exchange.error is not None:
-                await asyncio.sleep(AFTER_FAILURE_S)
-                free_since_ns = None
-
-    async def send(self, due: Due, stream: int) -> Exchange:
-        """One request, to the end of its response or of our patience (cancelling cuts it)."""
-        exchange = Exchange(due, stream)
-        self.exchanges.append(exchange)
-        try:
-            await self._perform(exchange)
-        except asyncio.CancelledError:
-            exchange.end(time.monotonic_ns(), CUT_BY_DRAIN)
-            raise
+    async def session(self, session: Session, first_due_ns: int, stream: int) -> Exchange | None:
+        """All turns of a session, one after the other; ends early when one fails. Returns the last exchange."""
+        history: list[dict[str, str]] = []
+        due_ns, exchange = first_due_ns, None
+        for planned in session.requests:
+            exchange = await self.send(Due(planned=planned, intended_ns=due_ns), stream, history)
+            if exchange.error is not None or exchange.ended_ns is None:
+                break
+            due_ns = exchange.ended_ns + round(session.think_s * 1e9)
+            if session.think_s and not planned.last_turn:
+                await asyncio.sleep(session.think_s)
         return exchange
 
-    async def _perform(self, exchange: Exchange) -> None:
-        """Connect, send, and follow the response to its end."""
-        loop = asyncio.get_running_loop()
+    async def send(self, due: Due, stream: int, history: list[dict[str, str]] | None = None) -> Exchange:
+        """One request, to the end of its response or of our patience (cancelling cuts it).
+
+        Args:
+            due: the request.
+            stream: a number to know its stream by.
+            history: messages so far, where it is a turn of a conversation; its own are added.
+        """
+        history = [] if history is None else history
+        keep_text = not due.planned.last_turn
+        exchange = Exchange(
+            due,
+            stream,
+            time.monotonic_ns(),
+            self._on_content,
+            force_length=self._spec.force_length,
+            keep_text=keep_text,
+        )
+        request = self._request(due.planned, history)
+        self.in_flight[id(exchange)] = exchange
         try:
-            transport, connection = await loop.create_connection(
-                lambda: Connection(exchange, self.arrivals), self._host, self._port
-            )
+            await self._perform(exchange, request)
+        finally:
+            exchange.end(time.monotonic_ns(), CUT_BY_DRAIN)
+            del self.in_flight[id(exchange)]
+            self._on_end(exchange)
+        if exchange.reply.texts is not None:
+            history.append({"role": "assistant", "content": "".join(exchange.reply.texts)})
+        return exchange
+
+    async def _perform(self, exchange: Exchange, request: bytes) -> None:
+        """Connect, send, and follow the response to its end."""
+        try:
+            connection = await self._connect(exchange)
         except OSError as error:
             exchange.end(time.monotonic_ns(), f"connect: {error}")
             return
-        self._open.add(transport)
+        self._open.add(connection)
         try:
-            await connection.perform(self._request_bytes(exchange.due.planned))
+            await connection.perform(request)
         finally:
-            self._open = {transport for transport in self._open if not transport.is_closing()}
+            if connection.closed or len(self._open) > 2 * len(self.in_flight):
+                self._open = {one for one in self._open if not one.closed}
+
+    async def _connect(self, exchange: Exchange) -> KernelConnection | StreamConnection:
+        if self._address is not None:
+            return await self._connect_to(self._address, exchange)
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        for number, (family, _, _, _, sockaddr) in enumerate(found, start=1):
+            address = Address(family, str(sockaddr[0]), int(sockaddr[1]))
+            try:
+                connection = await self._connect_to(address, exchange)
+            except OSError:
+                if number == len(found):
+                    raise
+            else:
+                self._address = address
+                return connection
+        raise OSError(f"{self._host} has no address")
+
+    async def _connect_to(self, address: Address, exchange: Exchange) -> KernelConnection | StreamConnection:
+        if self.reader is not None:
+            return await KernelConnection.open(address, exchange, self.reader)
+        return await StreamConnection.open(address, exchange, self._tls, self._host)
 
     def close(self) -> None:
         """Close what a server has not closed yet."""
-        for transport in self._open:
-            transport.abort()
+        for connection in self._open:
+            connection.abort()
         self._open.clear()
 
-    def _request_bytes(self, planned: PlannedRequest) -> bytes:
-        body = json.dumps(
-            {
-                "model": self._model,
-                "prompt": planned.prompt,
-                "max_tokens": planned.output_tokens,
-                "stream": True,
-                "stream_options": {"include_usage": True},
-                "ignore_eos": True,
-                "temperature": 0,
-                "cache_prompt": False,
-            },
-            separators=(",", ":"),
-        ).encode()
-        head = (
-            f"POST {self._path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\nContent-Type: application/json\r\n"
-            f"Accept: text/event-stream\r\nContent-Length: {len(body)}\r\n"
-            "Connection: close\r\n\r\n"
+    def _request_head(self, path: str) -> bytes:
+        path = path.removesuffix("/v1") + (
+            "/v1/chat/completions" if self._spec.endpoint == "chat" else "/v1/completions"
         )
-        return head.encode() + body
+        default = self._port == PORTS["https" if self._tls else "http"]
+        lines = [
+            f"POST {path} HTTP/1.1",
+            f"Host: {self._host}" if default else f"Host: {self._host}:{self._port}",
+            "Content-Type: application/json",
+            "Accept: text/event-stream",
+            "Accept-Encoding: identity",
+            "Connection: close",
+        ]
+        if self._spec.api_key_env is not None:
+            key = os.environ.get(self._spec.api_key_env)
+            if not key or not key.isascii() or not key.isprintable():
+                raise UsageError(
+                    f"the environment variable {self._spec.api_key_env} holds no usable API key",
+                    hint=f"export {self._spec.api_key_env}=... first, or leave --api-key-env out",
+                )
+            lines.append(f"Authorization: Bearer {key}")
+        return ("\r\n".join(lines) + "\r\nContent-Length: ").encode("latin-1")
+
+    def _request(self, planned: PlannedRequest, history: list[dict[str, str]]) -> bytes:
+        body = msgspec.json.encode(self._body(planned, history))
+        return b"%s%d\r\n\r\n%s" % (self._head, len(body), body)
+
+    def _body(self, planned: PlannedRequest, history: list[dict[str, str]]) -> dict[str, Any]:
+        spec = self._spec
+        body: dict[str, Any] = {
+            "model": spec.model,
+            "max_tokens": planned.output_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 0,
+        }
+        if spec.endpoint == "chat":
+            if not history and planned.system:
+                history.append({"role": "system", "content": planned.system})
+            history.append({"role": "user", "content": str(planned.prompt)})
+            body["messages"] = history
+        else:
+            body["prompt"] = planned.prompt
+        if spec.force_length:
+            body |= {"ignore_eos": True, "min_tokens": planned.output_tokens}
+        return body | spec.extra_body

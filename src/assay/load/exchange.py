@@ -1,48 +1,86 @@
-"""One request on one connection, stamped as its bytes arrive.
+"""One request as its answer arrives: bytes with their stamps in, a finished exchange out.
 
-A connection carries one request. Servers close a kept-alive connection after a stream without having announced it
-(llama.cpp does), and a request written into that closing socket would count as the server's failure; and servers
-that lend a thread to each open connection would starve the streams beyond their number. Connecting over loopback
-costs 0.1 ms, outside TTFT, which starts when the request's bytes are handed over.
-
-The stamp is taken as the first act of `data_received`, before anything is parsed, so that the cost of parsing one
-chunk never ages another chunk of the same read. `Exchange` is what the parsing leaves behind; it becomes a frozen
-`RequestSample` after the run, when the phases are known.
+The stamp is taken before anything is parsed (by the kernel where it can: `kernel_socket`), so that the cost of parsing
+one chunk never ages another.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from typing import cast
+import zlib
+from collections.abc import Callable
 
 from assay.load.http1 import STATUS_OK, ProtocolError, ResponseDecoder
 from assay.load.reply import Reply, status_problem
 from assay.load.schedule import Due
 from assay.load.sse import EventDecoder
-from assay.records.load import RequestSample
 
 MAX_ERROR_BODY_BYTES = 4_096
-SETTLE_S = 1.0
-"""How long after `[DONE]` the server may take to close the connection itself; the stream does not wait for it."""
 CUT_BY_DRAIN = "cut-by-drain"
 """The error of a request that our own drain cut off: not a failure, and in no statistics of whole requests."""
+GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 class Exchange:
     """What one request did, as far as it got."""
 
-    __slots__ = ("due", "ended_ns", "error", "reply", "sent_ns", "status", "stream")
+    __slots__ = (
+        "_decoder",
+        "_error_body",
+        "_events",
+        "_force_length",
+        "_inflate",
+        "_on_content",
+        "due",
+        "ended_ns",
+        "error",
+        "merged",
+        "reply",
+        "sent_ns",
+        "status",
+        "stream",
+    )
 
-    def __init__(self, due: Due, stream: int) -> None:
+    def __init__(
+        self,
+        due: Due,
+        stream: int,
+        now_ns: int,
+        on_content: Callable[[int], None],
+        *,
+        force_length: bool = True,
+        keep_text: bool = False,
+    ) -> None:
+        """Begin.
+
+        Args:
+            due: the request.
+            stream: which stream sends it.
+            now_ns: when the attempt began.
+            on_content: called with the stamp of every content chunk.
+            force_length: whether an answer shorter than asked for is a failure.
+            keep_text: whether the answer's text is wanted afterwards.
+        """
         self.due = due
         self.stream = stream
-        self.reply = Reply()
+        self.reply = Reply(keep_text=keep_text)
         self.status: int | None = None
-        self.sent_ns = time.monotonic_ns()
+        self.sent_ns = now_ns
         """Until the bytes are handed over: when the attempt began."""
         self.ended_ns: int | None = None
         self.error: str | None = None
+        self.merged = 0
+        """Content chunks that were read together with the one before them, and so share its stamp."""
+        self._force_length = force_length
+        self._on_content = on_content
+        self._decoder = ResponseDecoder()
+        self._events = EventDecoder()
+        self._error_body = b""
+        self._inflate: Callable[[bytes], bytes] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can change it."""
+        return self.ended_ns is not None
 
     def end(self, at_ns: int, error: str | None) -> None:
         """Note the end, once."""
@@ -50,124 +88,67 @@ class Exchange:
             self.ended_ns = at_ns
             self.error = error
 
-
-class Connection(asyncio.Protocol):
-    """Carries one exchange, from its request to the end of its response."""
-
-    def __init__(self, exchange: Exchange, arrivals: list[int]) -> None:
-        self._exchange = exchange
-        self._arrivals = arrivals
-        self._decoder = ResponseDecoder()
-        self._events = EventDecoder()
-        self._error_body = b""
-        self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport: asyncio.Transport | None = None
-        self._settling: asyncio.TimerHandle | None = None
-
-    async def perform(self, request: bytes) -> None:
-        """Send the request and wait for the end of its response; what happened is in the exchange."""
-        if self._transport is None:
-            raise RuntimeError("perform() before the connection was made")
-        self._exchange.sent_ns = time.monotonic_ns()
-        self._transport.write(request)
+    def take(self, data: bytes, at_ns: int) -> None:
+        """Bytes arrived at `at_ns`; afterwards `ended` says whether they ended the exchange, well or not."""
         try:
-            await self._finished
-        except asyncio.CancelledError:
-            self._exchange.end(time.monotonic_ns(), CUT_BY_DRAIN)
-            self.abort()
-            raise
-
-    def abort(self) -> None:
-        """Close at once."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by the event loop."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Called by the event loop: stamp, then parse."""
-        at_ns = time.monotonic_ns()
-        if self._finished.done():
-            return
-        try:
-            self._take(data, at_ns)
-        except ProtocolError as error:
+            self._read(data, at_ns)
+        except (ProtocolError, zlib.error) as error:
             self._finish(at_ns, f"protocol: {error}")
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Called by the event loop: the server closed, or the connection broke."""
-        at_ns = time.monotonic_ns()
-        if self._settling is not None:
-            self._settling.cancel()
-        if self._finished.done():
+    def lost(self, at_ns: int, error: OSError | None) -> None:
+        """The server closed the connection, or it broke."""
+        if self.ended:
             return
         try:
             self._decoder.end_of_input()
-        except ProtocolError as error:
-            self._finish(at_ns, f"reset: {exc or error}")
+        except ProtocolError as cut:
+            self._finish(at_ns, f"reset: {error or cut}")
         else:
             self._finish(at_ns, None)
 
-    def _take(self, data: bytes, at_ns: int) -> None:
-        reply, decoder = self._exchange.reply, self._decoder
+    def _read(self, data: bytes, at_ns: int) -> None:
+        reply = self.reply
+        if (event := self._single_event(data)) is not None:
+            if reply.take_data(event, at_ns):
+                self._on_content(at_ns)
+        else:
+            self._read_any(data, at_ns)
+        if reply.done_ns is not None or reply.in_band_error is not None or self._decoder.complete:
+            self._finish(at_ns, None)
+
+    def _single_event(self, data: bytes) -> bytes | None:
+        """The data of the one event that `data` is, framed as most servers frame a token; None: take the long way."""
+        if self.status != STATUS_OK or self._inflate is not None or not self._events.between_events:
+            return None
+        body = self._decoder.whole_chunk(data)
+        if body is None or body[:6] != b"data: " or body.find(b"\n") != len(body) - 2 or b"\r" in body:
+            return None
+        return body[6:-2] if body[-2:] == b"\n\n" else None
+
+    def _read_any(self, data: bytes, at_ns: int) -> None:
+        decoder, reply = self._decoder, self.reply
         body = decoder.feed(data)
-        self._exchange.status = decoder.status
+        if self.status is None and decoder.status is not None:
+            self.status = decoder.status
+            if decoder.headers.get("content-encoding", "identity") in {"gzip", "x-gzip", "deflate"}:
+                self._inflate = zlib.decompressobj(GZIP_OR_ZLIB).decompress
+        self.status = decoder.status
+        if body and self._inflate is not None:
+            body = self._inflate(body)
         if decoder.status not in {None, STATUS_OK}:
             self._error_body = (self._error_body + body)[:MAX_ERROR_BODY_BYTES]
         elif body:
+            contents = 0
             for event in self._events.feed(body):
                 if reply.take(event, at_ns):
-                    self._arrivals.append(at_ns)
-        if decoder.complete or reply.done_ns is not None or reply.in_band_error is not None:
-            self._finish(at_ns, None)
+                    contents += 1
+                    self._on_content(at_ns)
+            self.merged += max(contents - 1, 0)
 
     def _finish(self, at_ns: int, transport_error: str | None) -> None:
         """The response has ended, well or not."""
-        exchange = self._exchange
-        problem = status_problem(exchange.status, self._error_body) if exchange.status is not None else None
-        if problem is None and exchange.reply.in_band_error is None:
+        problem = status_problem(self.status, self._error_body) if self.status is not None else None
+        if problem is None and self.reply.in_band_error is None:
             problem = transport_error  # a server that reports its failure and hangs up: the report says more
-        exchange.end(at_ns, problem or exchange.reply.problem(exchange.due.planned.output_tokens))
-        self._finished.set_result(None)
-        if self._transport is None or transport_error is not None:
-            self.abort()
-        else:
-            self._settling = asyncio.get_running_loop().call_later(SETTLE_S, self._transport.abort)
-
-
-def to_sample(exchange: Exchange, began_ns: int | None, ended_ns: int | None) -> RequestSample:
-    """The frozen record of an exchange that has ended.
-
-    Args:
-        exchange: what the client left.
-        began_ns: start of the first measured window; None when it never came.
-        ended_ns: end of the last one.
-    """
-    reply = exchange.reply
-    return RequestSample(
-        index=exchange.due.planned.index,
-        stream=exchange.stream,
-        intended_ns=exchange.due.intended_ns,
-        sent_ns=exchange.sent_ns,
-        first_content_ns=reply.chunk_ns[0] if reply.chunk_ns else None,
-        chunk_ns=reply.chunk_ns,
-        ended_ns=exchange.sent_ns if exchange.ended_ns is None else exchange.ended_ns,
-        input_tokens=reply.prompt_tokens,
-        output_tokens=reply.completion_tokens,
-        cached_tokens=reply.cached_tokens,
-        wanted_output_tokens=exchange.due.planned.output_tokens,
-        status=exchange.status,
-        finish_reason=reply.finish_reason,
-        first_text=reply.first_text,
-        error=exchange.error,
-        phase=_phase(exchange, began_ns, ended_ns),
-    )
-
-
-def _phase(exchange: Exchange, began_ns: int | None, ended_ns: int | None) -> str:
-    """By the time of sending; a request that our drain cut belongs to the drain."""
-    if exchange.error == CUT_BY_DRAIN or (ended_ns is not None and exchange.sent_ns >= ended_ns):
-        return "drain"
-    return "warm-up" if began_ns is None or exchange.sent_ns < began_ns else "measured"
+        wanted = self.due.planned.output_tokens if self._force_length else None
+        self.end(at_ns, problem or self.reply.problem(wanted))

@@ -52,6 +52,21 @@ class ResponseDecoder:
         """Whether the response has ended as its framing says."""
         return self._state is _State.COMPLETE
 
+    def whole_chunk(self, data: bytes) -> bytes | None:
+        """The body of `data` when it is exactly one transfer chunk and nothing is pending; else None, nothing consumed.
+
+        What a streaming server sends for most tokens: answered in four C calls instead of the state machine's walk.
+        """
+        if self._state is not _State.CHUNK_SIZE or self._at < len(self._buffer):
+            return None
+        end = data.find(b"\r\n", 0, len("ffffffff") + 2)
+        if end < 1 or data[-2:] != b"\r\n":
+            return None
+        if not _HEX_DIGITS.issuperset(data[:end]):
+            return None
+        size = int(data[:end], 16)
+        return data[end + 2 : -2] if size and size == len(data) - end - 4 else None
+
     def feed(self, data: bytes) -> bytes:
         """Decode the next bytes from the socket.
 

@@ -1,17 +1,19 @@
-"""When which request is due: the arrival law.
+"""When which request is due, for one load process of several: it takes every n-th session and instant.
 
-Closed loop for now. An open-loop law (Poisson, trace) is another class with the same `next`, which waits until the
-request's instant and returns that instant as `intended_ns`.
+Closed loop: a stream's next session is due at the instant at which the stream becomes free. Open: an arrival law
+(`assay.load.arrival`) gives the instants, whatever the server does.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
-from assay.load.workload import RequestSource
-from assay.records.load import PlannedRequest
+from assay.load.workloads import Source
+from assay.records.load import PlannedRequest, Session
+
+NS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,27 +24,48 @@ class Due:
     intended_ns: int
 
 
-class Schedule(Protocol):
-    """Hands out the requests of a run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Which part of the load a process makes: sessions number, number + count, number + 2 count ..."""
 
-    async def next(self, free_since_ns: int | None) -> Due:
-        """The next request, when it is due.
+    number: int = 0
+    count: int = 1
 
-        Args:
-            free_since_ns: when the asking stream became free; None at its start.
-        """
+    def share(self, total: int) -> int:
+        """Its part of `total` streams."""
+        return len(range(self.number, total, self.count))
 
 
-class ClosedLoop:
-    """The next request is due at the instant at which a stream becomes free; indices count up over all streams."""
+class Sessions:
+    """The sessions of a shard in order, until the source has no more."""
 
-    def __init__(self, source: RequestSource) -> None:
+    def __init__(self, source: Source, shard: Shard) -> None:
         self._source = source
-        self.issued: list[PlannedRequest] = []
-        """Every request handed out so far, in order."""
+        self._shard = shard
+        self._next = shard.number
 
-    async def next(self, free_since_ns: int | None) -> Due:
-        """The request of the next index, due now."""
-        planned = self._source.request(len(self.issued))
-        self.issued.append(planned)
-        return Due(planned=planned, intended_ns=time.monotonic_ns() if free_since_ns is None else free_since_ns)
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is none left."""
+        total = self._source.num_sessions
+        return total is not None and self._next >= total
+
+    def take(self) -> Session | None:
+        """The next one; None when there is none left."""
+        if self.exhausted:
+            return None
+        session = self._source.session(self._next)
+        self._next += self._shard.count
+        return session
+
+
+def due_of_shard(offsets_s: Iterator[float], shard: Shard, began_ns: int) -> Iterator[int]:
+    """Every n-th instant of an arrival law, on the monotonic clock."""
+    for number, offset_s in enumerate(offsets_s):
+        if number % shard.count == shard.number:
+            yield began_ns + round(offset_s * NS)
+
+
+def now_ns() -> int:
+    """The clock of all stamps."""
+    return time.monotonic_ns()

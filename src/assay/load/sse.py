@@ -1,8 +1,8 @@
 """Server-sent events, decoded from bytes that arrive in any pieces.
 
 Follows the event-stream grammar: lines end in CR, LF or CRLF; a blank line ends an event; several `data` lines are
-one event; lines that begin with a colon are comments (keep-alives). Bytes become text only when an event is whole,
-so a character that is split between two reads is never damaged. Events past `MAX_EVENT_BYTES` are refused.
+one event; lines that begin with a colon are comments (keep-alives). Data stays bytes until an event is whole, so a
+character that is split between two reads is never damaged. Events past `MAX_EVENT_BYTES` are refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Event(NamedTuple):
     """One event; `kind` is its `event` field, "message" when it has none, "error" for a bare `error:` line."""
 
     kind: str
-    data: str
+    data: bytes
 
 
 class EventDecoder:
@@ -34,6 +34,11 @@ class EventDecoder:
         self._size = 0
         self._skip_newline = False
         self._started = False
+
+    @property
+    def between_events(self) -> bool:
+        """Whether nothing of an unfinished event is held."""
+        return not (self._partial or self._data or self._kind or self._skip_newline) and self._started
 
     def feed(self, data: bytes) -> list[Event]:
         """Decode the next bytes of the body.
@@ -80,7 +85,7 @@ class EventDecoder:
     def _dispatch(self, events: list[Event]) -> None:
         if self._data:
             kind = self._kind.decode("utf-8", "replace") or "message"
-            events.append(Event(kind, b"\n".join(self._data).decode("utf-8", "replace")))
+            events.append(Event(kind, b"\n".join(self._data)))
         self._data.clear()
         self._kind = b""
         self._size = 0

@@ -2,5 +2,6 @@
 
 from assay.process.children import Child, end_recorded, free_port, listens, run_quiet, start
 from assay.process.marked import end_marked
+from assay.process.piped import Piped
 
-__all__ = ["Child", "end_marked", "end_recorded", "free_port", "listens", "run_quiet", "start"]
+__all__ = ["Child", "Piped", "end_marked", "end_recorded", "free_port", "listens", "run_quiet", "start"]

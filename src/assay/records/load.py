@@ -11,11 +11,34 @@ from assay.records.spec import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRequest:
-    """One request to be sent: its prompt as token ids, and the output length that is forced."""
+    """One request to be sent: what it says, and how long its answer is to be."""
 
     index: int
-    prompt: list[int]
+    """Of its session."""
+    prompt: list[int] | str
+    """Token ids, or text; for chat the user's message of this turn."""
     output_tokens: int
+    """Forced, or the limit where lengths are not forced."""
+    input_tokens: int | None = None
+    """Prompt tokens that were meant; None: unknown before the server counts them."""
+    shared_tokens: int = 0
+    """Leading tokens that are declared to be shared with other requests."""
+    turn: int = 0
+    last_turn: bool = True
+    system: str | None = None
+    """Chat only: the system message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One request, or the turns of one conversation in order: each is sent after the one before has ended."""
+
+    index: int
+    requests: tuple[PlannedRequest, ...]
+    at_s: float | None = None
+    """Instant in a trace, since its beginning."""
+    think_s: float = 0.0
+    """Between the end of one turn and the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +74,18 @@ class RequestSample:
     """None: success. Else what went wrong (`http-503`, `in-band`, `reset`, `no-content`, `short` ...) with detail."""
     phase: str
     """"warm-up", "measured" or "drain", by the time it was sent."""
+
+    @property
+    def ttft_s(self) -> float | None:
+        """As `assay.load.metrics.ttft_s`, of this one request."""
+        return None if self.first_content_ns is None else (self.first_content_ns - self.sent_ns) / 1e9
+
+    @property
+    def tpot_s(self) -> float | None:
+        """As `assay.load.metrics.tpot_s`, of this one request."""
+        if self.first_content_ns is None or self.output_tokens is None or self.output_tokens < 2:  # noqa: PLR2004
+            return None
+        return (self.ended_ns - self.first_content_ns) / 1e9 / (self.output_tokens - 1)
 
 
 class LoadRequest(Frozen):

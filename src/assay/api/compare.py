@@ -1,0 +1,228 @@
+"""The verb compare: two or more servers, measured in turn until the interval allows an answer."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.ports_bench import BenchProgress
+    from assay.records.bench import BenchResult, BenchSpec, Comparison
+    from assay.records.compare import CompareQuestion
+    from assay.stats.brackets import Point
+    from assay.stats.comparison import Answered, Rules
+
+RESULT = "comparison.json"
+ATTEMPTS = 3
+"""A side whose run does not count is measured again, so often in a row."""
+
+
+def compare(targets: list[str], question: CompareQuestion, folder: Path, progress: BenchProgress) -> Comparison:
+    """Hold every side but the first against the first: A B A C A ..., until every answer is there or rounds run out.
+
+    Args:
+        targets: URLs or launch commands (`assay.api.launch.serving`).
+        question: what is judged, how sure it must be, on which load.
+        folder: where each run's files go.
+        progress: where to say what is being done.
+
+    Raises:
+        UsageError: a target cannot be read, or the workload does not fit.
+        EngineError: a server does not start, or cannot be reached.
+    """
+    state = _State(targets, question, folder, progress)
+    state.play()
+    found = state.comparison()
+    from assay.store.atomic import atomic_write
+
+    atomic_write(folder / RESULT, found.model_dump_json(indent=2).encode())
+    return found
+
+
+class _State:
+    """A comparison as far as it got."""
+
+    def __init__(self, targets: list[str], question: CompareQuestion, folder: Path, progress: BenchProgress) -> None:
+        from assay.stats.comparison import Rules
+
+        self._question, self._folder, self._progress = question, folder, progress
+        self._labels = question.labels or [chr(ord("A") + number) for number in range(len(targets))]
+        self._targets = dict(zip(self._labels, targets, strict=True))
+        self._reference, *self._others = self._labels
+        self._points: list[Point] = []
+        self._values: dict[str, list[float]] = {label: [] for label in self._labels}
+        self._invalid: dict[str, list[str]] = {label: [] for label in self._labels}
+        self._answers: dict[str, Answered] = {}
+        self._spent_s: list[float] = []
+        self._runs = self._rounds = 0
+        self._rules: Rules = Rules(
+            alpha=question.alpha,
+            min_effect=question.min_effect,
+            num_sides=len(self._others),
+            min_rounds=question.min_rounds,
+            max_rounds=question.max_rounds,
+        )
+
+    def play(self) -> None:
+        """Measure until every answer is there, or rounds run out, or a side cannot be measured."""
+        order = Random(self._question.seed)
+        if not self._measure(self._reference):
+            return
+        while self._rounds < self._question.max_rounds and (still_open := self._open()):
+            order.shuffle(still_open)
+            for label in still_open:
+                if not (self._measure(label) and self._measure(self._reference)):
+                    return
+            self._rounds += 1
+            self._judge()
+
+    def comparison(self) -> Comparison:
+        """What is known."""
+        from assay.api.launch import is_url
+        from assay.records.bench import Comparison, Side
+        from assay.stats.comparison import NOT_YET
+        from assay.store.redact import redact
+
+        sides = [
+            Side(label=label, target=str(redact(target)), launched=not is_url(target))
+            for label, target in self._targets.items()
+        ]
+        effects = {
+            label: (told.effect.log_ratio, told.effect.low, told.effect.high)
+            for label, told in self._answers.items()
+            if told.effect is not None
+        }
+        return Comparison(
+            sides=sides,
+            metric=self._question.metric,
+            higher_is_better=_higher_is_better(self._question.metric),
+            values=self._values,
+            invalid=self._invalid,
+            effects={label: self._as_measured(effect) for label, effect in effects.items()},
+            verdicts={label: self._answers.get(label, NOT_YET).answer for label in self._others},
+            sentences={label: self._sentence(label) for label in self._others},
+            min_effect=self._question.min_effect,
+            alpha=self._question.alpha,
+            num_rounds=self._rounds,
+        )
+
+    def _open(self) -> list[str]:
+        return [
+            label for label in self._others if label not in self._answers or self._answers[label].answer == "undecided"
+        ]
+
+    def _measure(self, label: str) -> bool:
+        """One run that counts; False when none did."""
+        from assay.stats.brackets import Point
+
+        for _ in range(ATTEMPTS):
+            result = self._run(label)
+            value = metric_value(result, self._question.metric) if result.valid else None
+            if value is not None and value > 0:
+                sign = 1.0 if _higher_is_better(self._question.metric) else -1.0
+                candidate = None if label == self._reference else label
+                self._points.append(Point(candidate=candidate, log_value=sign * math.log(value)))
+                self._values[label].append(value)
+                return True
+            why = "; ".join(f"{gate.name}: {gate.evidence}" for gate in result.gates if not gate.passed)
+            self._invalid[label].append(why or f"no {self._question.metric}")
+            self._progress.result(f"{label}: a run that does not count: {why}", good=False)
+        return False
+
+    def _run(self, label: str) -> BenchResult:
+        from time import monotonic
+
+        from assay.api.bench import measured
+        from assay.api.launch import serving
+        from assay.load.bench import prepare
+
+        self._runs += 1
+        folder = self._folder / f"{self._runs:03d}-{label}"
+        folder.mkdir(parents=True, exist_ok=True)
+        expected_s = sum(self._spent_s) / len(self._spent_s) if self._spent_s else None
+        left = (self._question.max_rounds - self._rounds) * 2 * len(self._open())
+        total_s = None if expected_s is None else sum(self._spent_s) + expected_s * left
+        number, most = len(self._values[label]) + 1, self._question.max_rounds
+        text = f"{label}, run {number} (round {self._rounds + 1} of at most {most})"
+        self._progress.phase(text, sum(self._spent_s), total_s)
+        began = monotonic()
+        with serving(self._targets[label], folder / "server.log", self._question.start_timeout_s) as server:
+            result = measured(prepare(self._spec(server.url)), folder, self._progress, server.alive)
+        self._spent_s.append(monotonic() - began)
+        return result
+
+    def _spec(self, url: str) -> BenchSpec:
+        """Neighbours of a bracket get the same prompts: what differs is the server."""
+        from assay.records.bench import BenchSpec
+
+        question = self._question
+        return BenchSpec(
+            url=url,
+            model=question.model or "",
+            endpoint=question.endpoint,
+            workload=question.workload,
+            arrival=question.arrival,
+            window_s=question.window_s,
+            windows=question.windows,
+            warmup_max_s=question.warmup_max_s,
+            seed=question.seed if self._all_launched() else question.seed + 1000 * self._runs,
+            api_key_env=question.api_key_env,
+        )
+
+    def _all_launched(self) -> bool:
+        """A server that lives on has seen the prompts of the run before: it gets fresh ones."""
+        from assay.api.launch import is_url
+
+        return not any(is_url(target) for target in self._targets.values())
+
+    def _judge(self) -> None:
+        from assay.stats.comparison import judge
+
+        for label in self._open():
+            told = self._answers[label] = judge(self._points, label, self._rules)
+            if told.effect is not None:
+                self._progress.result(self._sentence(label), good={"better": True, "worse": False}.get(told.answer))
+
+    def _as_measured(self, effect: tuple[float, float, float]) -> tuple[float, float, float]:
+        """From "more is better" to the metric's own direction: B's value over A's."""
+        if _higher_is_better(self._question.metric):
+            return effect
+        estimate, low, high = effect
+        return -estimate, -high, -low
+
+    def _sentence(self, label: str) -> str:
+        told = self._answers.get(label)
+        metric, reference = self._question.metric, self._reference
+        if told is None or told.effect is None:
+            return f"{label} against {reference}: too few valid runs to say anything about {metric}"
+        effect = (told.effect.log_ratio, told.effect.low, told.effect.high)
+        estimate, low, high = (100 * math.expm1(value) for value in self._as_measured(effect))
+        numbers = f"{estimate:+.1f}% [{low:+.1f}, {high:+.1f}]"
+        worth = f"{100 * self._question.min_effect:g}%"
+        meaning = {
+            "better": f"{label} is better than {reference}",
+            "worse": f"{label} is worse than {reference}",
+            "same": f"{label} and {reference} are the same within {worth}",
+            "undecided": f"{label} cannot be told from {reference}",
+        }[told.answer]
+        confidence = f"{100 * (1 - self._question.alpha):g}%"
+        return f"{meaning}: {numbers} in {metric} ({confidence} interval, valid at every look, {self._rounds} rounds)"
+
+
+def metric_value(result: BenchResult, metric: str) -> float | None:
+    """The number that is judged; None where it was not measured."""
+    measures = result.measures
+    if measures is None:
+        return None
+    name, _, share = metric.removesuffix("_s").rpartition("_")
+    if share in {"p50", "p90", "p95", "p99"}:
+        value = getattr(getattr(measures, name).quantiles, f"{share}_s")
+    else:
+        value = getattr(measures, metric)
+    return None if value is None else float(value)
+
+
+def _higher_is_better(metric: str) -> bool:
+    return metric.endswith("_per_s")

@@ -1,0 +1,101 @@
+"""SGLang's `bench_serving`: JSON lines, one row a run; with `--output-details` the arrays of its requests.
+
+Read from SGLang's source: percentiles and means as in vLLM. Its latency of a request ends with the last line of the
+stream, `[DONE]` included, and is not written; what the arrays give ends with the last chunk that had text. Its native
+backend divides a chunk's gap by the chunk's tokens and writes one entry a token. Without `usage` from the server the
+output length is the one that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.formats import flat
+from assay.formats.columns import RequestColumns
+from assay.formats.definitions import Latencies, latencies
+from assay.formats.fields import Fields
+from assay.formats.told import Told, compared_all, remarks
+from assay.records.imported import ImportedResult, LatencyName
+
+NAMES: dict[LatencyName, str] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e_latency"}
+THEIRS: dict[LatencyName, str] = {
+    "ttft": "SGLang's TTFT: request sent to its first chunk with text, as ours",
+    "tpot": "SGLang's TPOT: (latency - TTFT) / (output tokens - 1), its latency ending with the stream",
+    "itl": "SGLang's ITL: every gap between chunks, pooled, as ours",
+    "e2e": "SGLang's E2E latency: request sent to the end of the stream, a little after its last chunk",
+}
+PER_TOKEN = "SGLang's ITL: each gap divided by the tokens of its chunk, one entry a token"  # noqa: S105 - no password
+NEEDS: dict[LatencyName, str] = dict.fromkeys(
+    NAMES, "the row has no arrays: `bench_serving --output-details` writes them"
+)
+NATIVE = {"sglang", "sglang-native"}
+SPECULATIVE = {"sglang-oai", "sglang-oai-chat"}
+"""Backends whose ITL SGLang spreads over re-tokenized text when the server speculates."""
+
+
+def read(documents: Sequence[Fields]) -> list[ImportedResult]:
+    """One result for each row.
+
+    Raises:
+        UsageError: a value has the wrong type.
+    """
+    return [_result(fields, index) for index, fields in enumerate(documents)]
+
+
+def _result(fields: Fields, index: int) -> ImportedResult:
+    columns = flat.columns(fields)
+    ours = latencies(columns) if columns else None
+    native = fields.text("backend") in NATIVE
+    theirs: dict[LatencyName, str] = {**THEIRS, "itl": PER_TOKEN} if native else THEIRS
+    told = {name: Told(summary=flat.told(fields, key), definition=theirs[name]) for name, key in NAMES.items()}
+    failed = columns.num_failed if columns else None
+    server = fields.glance("server_info")
+    return ImportedResult(
+        file=fields.file,
+        index=index,
+        kind="sglang",
+        tool="sglang.bench_serving",
+        tool_version=server.label("version"),
+        model=server.label("served_model_name", "model_path"),
+        settings=_settings(fields),
+        num_requests=len(columns) if columns else None,
+        completed=fields.count("completed"),
+        failed=failed,
+        duration_s=fields.number("duration"),
+        rates=flat.recomputed_rates(fields),
+        tool_rates=flat.tool_rates(fields),
+        latencies=compared_all(ours, told, NEEDS),
+        warnings=_warnings(fields, columns, ours, failed),
+    )
+
+
+def _settings(fields: Fields) -> dict[str, str | int | float]:
+    names = {"concurrency": "max_concurrency", "backend": "backend", "dataset": "dataset_name", "tag": "tag"}
+    names |= {"input_tokens": "random_input_len", "output_tokens": "random_output_len"}
+    return fields.words(rate_per_s="request_rate", **names)
+
+
+def _warnings(fields: Fields, columns: RequestColumns | None, ours: Latencies | None, failed: int | None) -> list[str]:
+    found = ["throughput is over the whole run, its ramp-up and its last stragglers included"]
+    found += remarks(columns, ours, failed)
+    backend = fields.text("backend")
+    if backend in NATIVE and columns:
+        found.append("this backend divides each gap by the tokens of its chunk: ITL is a time per token, not per chunk")
+    else:
+        found += flat.chunk_remarks(columns, ours)
+    if backend in SPECULATIVE and (fields.number("accept_length") or 0) > 0:
+        found.append(
+            "SGLang spread its ITL over re-tokenized text; the file does not hold that text, ours is per chunk"
+        )
+    if failed is None:
+        found.append("SGLang does not write how many requests failed; `--output-details` would show it")
+    if backend not in NATIVE:
+        found.append(
+            "where the server sends no `usage`, SGLang takes the output length that was asked for as the real one"
+        )
+    if columns:
+        found.append("the file does not tell when streams ended: E2E and TPOT here end with the last chunk with text")
+    for name, key in NAMES.items():
+        if flat.is_zero(fields, key):
+            found.append(f"SGLang wrote 0 for {name.upper()}, which it does where it measured nothing: not taken over")
+    return found

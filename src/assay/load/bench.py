@@ -1,0 +1,286 @@
+"""`assay bench`: one load test of a server at one operating point, measured, judged and written down."""
+
+from __future__ import annotations
+
+import platform
+import time
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from assay.errors import UsageError
+from assay.load import bench_metrics as bm
+from assay.load.bench_gates import bench_gates
+from assay.load.calibrate import Calibration, calibrate, processes_for, usable_cores
+from assay.load.columns import Columns, Floats, columns
+from assay.load.fleet import Fleet
+from assay.load.metrics import NS
+from assay.load.play import Play, Played
+from assay.load.runner import jobs, spools
+from assay.load.server import Counters, Served, Server
+from assay.load.spool import read_spools, workload_sha256
+from assay.load.workloads import build
+from assay.load.workloads.prompts import TextPrompts, corpus_text
+from assay.ports_bench import BenchProgress, Live
+from assay.records.bench import BenchResult, BenchSpec, Client, StampSource, Synthetic
+
+CALIBRATION_WORDS = (64, 512)
+"""Lengths of the two texts by which words are made into tokens, where the tokenizer cannot be asked."""
+MAX_INPUT_IN_PREFLIGHT = 1 << 20
+STREAMS_OF_OPEN_LAW = 64
+"""How many streams an open arrival law without a cap is taken to be when load processes are chosen."""
+TICK_S = 0.5
+GROWTH_NS = 60 * NS
+BEAT_NS = 200_000_000
+"""The newest arrivals are told with the next beat."""
+TAIL_S = 1.0
+"""The live display's rates are over this time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What is known of server and client before the load."""
+
+    spec: BenchSpec
+    served: Served
+    corpus: list[int] | None
+    """The built-in text in the server's tokens; None: prompts are text."""
+    tokens_per_word: float
+    calibration: Calibration
+    left_out: dict[str, int]
+    """Requests of the workload's file that are not used, by reason."""
+
+
+def prepare(spec: BenchSpec) -> Prepared:
+    """Ask the server what it serves and how it counts; learn what this client can take.
+
+    Raises:
+        EngineError: nobody answers.
+        UsageError: the workload does not fit the server.
+    """
+    server = Server(spec.url, spec.api_key_env)
+    served = server.served(spec.model or None)
+    spec = spec.model_copy(update={"url": server.url, "model": served.model})
+    corpus = None if spec.endpoint == "chat" else server.tokenize(corpus_text(spec.seed))
+    tokens_per_word = 1.3 if corpus is not None else _tokens_per_word(server, spec)
+    _refuse_too_long(spec, served)
+    source = build(spec.workload, spec.seed, TextPrompts(tokens_per_word))
+    if source.file_sha256 is not None:
+        spec = spec.model_copy(update={"workload": spec.workload.model_copy(update={"sha256": source.file_sha256})})
+    return Prepared(
+        spec=spec,
+        served=served,
+        corpus=corpus,
+        tokens_per_word=tokens_per_word,
+        calibration=calibrate(),
+        left_out=dict(source.skipped),
+    )
+
+
+def measure_point(
+    prepared: Prepared, folder: Path, progress: BenchProgress, alive: Callable[[], bool] = lambda: True
+) -> BenchResult:
+    """One load test; its spools stay in `folder` until the caller has written what it wants of them.
+
+    Raises:
+        AssayError: the load could not be made.
+    """
+    spec = prepared.spec
+    corpus = None
+    if prepared.corpus is not None:
+        corpus = folder / "corpus.bin"
+        corpus.write_bytes(array("i", prepared.corpus).tobytes())
+    streams = spec.arrival.concurrency or STREAMS_OF_OPEN_LAW
+    # A process without a stream of its own would send nothing.
+    processes = min(spec.processes or processes_for(streams, prepared.calibration, usable_cores()), streams)
+    todo = jobs(spec, folder, corpus, processes, tokens_per_word=prepared.tokens_per_word)
+    started_at_ns = time.time_ns()
+    server = Server(spec.url, spec.api_key_env)
+    fleet = Fleet(todo, folder)
+    try:
+        watch = _Watch(spec, fleet, server, progress)
+        played = Play(spec, fleet, alive, tick=watch.tick).run()
+    finally:
+        fleet.close()
+    return _result(prepared, fleet, played, folder, watch, started_at_ns)
+
+
+class _Watch:
+    """Looks at fleet and server while the load passes: the live display, and the server's own counters."""
+
+    def __init__(self, spec: BenchSpec, fleet: Fleet, server: Server, progress: BenchProgress) -> None:
+        self._spec, self._fleet, self._server, self._progress = spec, fleet, server, progress
+        self._next_s = 0.0
+        self._ttft: deque[int] = deque(maxlen=256)
+        self._gaps: deque[int] = deque(maxlen=256)
+        self._completed: deque[tuple[float, int]] = deque(maxlen=8)
+        self._measuring_since_ns: int | None = None
+        self.counters: list[tuple[int, int, Counters]] = []
+        """(before, after, counters): the server's counters somewhere between two instants."""
+        self._mute = False
+
+    def tick(self, phase: str, began_ns: int) -> None:
+        """Called every 100 ms."""
+        now = self._fleet.now()
+        self._ttft.extend(now.ttft_ns)
+        self._gaps.extend(now.gap_ns)
+        at_ns = time.monotonic_ns()
+        if phase == "measuring" and self._measuring_since_ns is None:
+            self._measuring_since_ns = at_ns
+        if at_ns / NS < self._next_s:
+            return
+        self._next_s = at_ns / NS + TICK_S
+        if phase == "measuring":
+            self._ask()
+        self._completed.append((at_ns / NS, now.completed))
+        (first_s, first), (last_s, last) = self._completed[0], self._completed[-1]
+        tail_ns = round(TAIL_S * NS)
+        self._progress.tick(
+            Live(
+                at_s=(at_ns - began_ns) / NS,
+                phase="warming up" if phase == "warming up" else "draining" if phase == "draining" else "measuring",
+                output_tokens_per_s=self._fleet.arrived(at_ns - tail_ns - BEAT_NS, at_ns - BEAT_NS) / TAIL_S,
+                requests_per_s=(last - first) / (last_s - first_s) if last_s > first_s else 0.0,
+                in_flight=now.in_flight,
+                wanted_in_flight=self._spec.arrival.concurrency if self._spec.arrival.kind == "closed" else None,
+                completed=now.completed,
+                failed=now.failed,
+                ttft_p50_s=_median_s(self._ttft),
+                itl_p50_s=_median_s(self._gaps),
+                client_busiest_share=now.busiest_share,
+                client_lag_s=now.lag_ns / NS,
+                left_s=self._left_s(at_ns),
+            )
+        )
+
+    def _ask(self) -> None:
+        if self._mute:
+            return
+        before_ns = time.monotonic_ns()
+        found = self._server.counters()
+        self._mute = found is None
+        if found is not None:
+            self.counters.append((before_ns, time.monotonic_ns(), found))
+
+    def _left_s(self, at_ns: int) -> float | None:
+        if self._measuring_since_ns is None:
+            return None
+        return max(self._spec.window_s * self._spec.windows - (at_ns - self._measuring_since_ns) / NS, 0.0)
+
+
+def _result(
+    prepared: Prepared, fleet: Fleet, played: Played, folder: Path, watch: _Watch, started_at_ns: int
+) -> BenchResult:
+    spec, windows = prepared.spec, played.windows
+    requests = list(read_spools(spools(folder)))
+    table = columns(requests)
+    sha256 = workload_sha256(requests)
+    del requests
+    client = _client(prepared, fleet, played, table)
+    offered = spec.arrival.rate_per_s if spec.arrival.kind not in {"closed", "trace", "ramp"} else None
+    measures = None
+    if windows is not None and len(table):
+        measures = bm.bench_measures(table, windows, spec.slo, offered)
+    gates = bench_gates(spec, table, played, client, measures, watch.counters, sha256)
+    failed = [e for e, cut, ok in zip(table.errors, table.cut, table.ok, strict=True) if not cut and not ok and e]
+    ended_ns = windows.end_ns if windows else int(table.ended_ns.max(initial=played.began_ns))
+    return BenchResult(
+        spec=spec,
+        started_at_ns=started_at_ns,
+        assay_version=version("assay"),
+        engine=prepared.served.engine,
+        machine=f"{platform.node() and platform.machine()}, {usable_cores()} usable cores, {platform.system()}",
+        measures=measures,
+        client=client,
+        gates=gates,
+        errors=dict(Counter(error.partition(":")[0] for error in failed)),
+        first_error=failed[0] if failed else None,
+        num_requests=int((~table.cut).sum()),
+        series=bm.series(table, played.began_ns, ended_ns, windows),
+        workload_sha256=sha256,
+        realised=bm.realised(table),
+        folder=str(folder),
+        left_out=prepared.left_out,
+        windows_ns=(windows.start_ns, windows.end_ns) if windows else None,
+    )
+
+
+def _client(prepared: Prepared, fleet: Fleet, played: Played, table: Columns) -> Client:
+    windows = played.windows
+    processes = len(fleet.ended)
+    stamps: StampSource = "kernel" if any(ended.delays for ended in fleet.ended.values()) else "event-loop"
+    start_ns, end_ns = (windows.start_ns, windows.end_ns) if windows else (played.began_ns, time.monotonic_ns())
+    spent_s = fleet.cpu_s(start_ns, end_ns)
+    seconds = max((end_ns - start_ns) / NS, 1e-9)
+    lags = [lag.late_s for lag in fleet.lags() if start_ns <= lag.at_ns < end_ns]
+    late = bm.schedule_error_s(table, windows) if windows else np.empty(0)
+    tokens = bm.arrived_tokens(table, start_ns, end_ns)
+    rss = [(at, size) for at, size in fleet.rss_marks if start_ns <= at < end_ns]
+    return Client(
+        processes=processes,
+        stamps=stamps,
+        cpu_share=sum(spent_s) / seconds,
+        busiest_share=max(spent_s, default=0.0) / seconds,
+        cpu_s_per_million_tokens=sum(spent_s) / tokens * 1e6 if tokens else None,
+        lag_p50_s=_quantile(lags, 0.5),
+        lag_p99_s=_quantile(lags, 0.99),
+        lag_max_s=max(lags, default=None),
+        schedule_error_p50_s=_quantile(late, 0.5),
+        schedule_error_p99_s=_quantile(late, 0.99),
+        schedule_error_max_s=float(late.max()) if len(late) else None,
+        merged_share=bm.merged_share(table),
+        rss_bytes=max((size for _, size in fleet.rss_marks), default=None),
+        rss_growth_bytes_per_s=_slope(rss),
+        ceiling_tokens_per_s=processes * prepared.calibration.ceiling_tokens_per_s,
+        null_server_tokens_per_s=prepared.calibration.null_server_tokens_per_s,
+    )
+
+
+def _tokens_per_word(server: Server, spec: BenchSpec) -> float:
+    """By the slope between two texts, so that a chat template's own tokens do not count."""
+    words = corpus_text(spec.seed).split()
+    counts = [
+        server.prompt_tokens(spec.model, " ".join(words[:number]), chat=spec.endpoint == "chat")
+        for number in CALIBRATION_WORDS
+    ]
+    few, many = counts
+    if few is None or many is None or many <= few:
+        return 1.3
+    return (many - few) / (CALIBRATION_WORDS[1] - CALIBRATION_WORDS[0])
+
+
+def _refuse_too_long(spec: BenchSpec, served: Served) -> None:
+    workload = spec.workload
+    if served.max_tokens is None or not isinstance(workload, Synthetic):
+        return
+    longest = [
+        round(lengths.mean) if lengths.kind == "fixed" else lengths.high
+        for lengths in (workload.input, workload.output)
+    ]
+    asked = sum(length for length in longest if length < MAX_INPUT_IN_PREFLIGHT) + workload.prefix_tokens
+    if asked > served.max_tokens:
+        raise UsageError(
+            f"input plus output may reach {asked} tokens, and {served.model} takes {served.max_tokens}",
+            hint="ask for shorter requests (--input, --output), or start the server with a larger context",
+        )
+
+
+def _median_s(values: Sequence[int] | deque[int]) -> float | None:
+    return float(np.median(values)) / NS if values else None
+
+
+def _quantile(values: Sequence[float] | Floats, share: float) -> float | None:
+    return float(np.quantile(values, share)) if len(values) else None
+
+
+def _slope(points: list[tuple[int, int]]) -> float | None:
+    """Least squares of bytes over seconds; None for less than a minute: buffers fill before memory is level."""
+    if len(points) < 2 or points[-1][0] - points[0][0] < GROWTH_NS:  # noqa: PLR2004 - a slope needs two
+        return None
+    at, size = np.array(points, dtype=np.float64).T
+    return float(np.polyfit((at - at[0]) / NS, size, 1)[0])
