@@ -65,7 +65,8 @@ class Bench:
                 reported = client.read(folder, case)
             except (NoReportError, LookupError, ValueError, TypeError) as error:
                 silent = replace(nothing, reason=f"{_ending(usage)}; {error!r}; {last_words(folder)}")
-                return _cost(silent, case, load, usage, None)
+                stopped_s = (usage.samples[-1][0] - load.began_ns) / NS if usage.timed_out else None
+                return _cost(silent, case, load, usage, stopped_s)
             row = _errors(_cost(nothing, case, load, usage, reported.duration_s), case, log, reported)
             if reported.stamps is None:
                 return row

@@ -24,11 +24,12 @@ HEAD = (
 )
 STAMP_HEAD = ("client", "streams", "chunks", "chunk p50", "chunk p99", "chunk max", "ITL p50", "ITL p99", "ITL max")
 LEGEND = """\
-Errors: the client's percentile minus the same percentile of the server's own log. Achieved: tokens that the server sent
-while every stream should have been busy. CPU: all processes of the client from the first request to the last token;
-"whole command" adds start, statistics and report. TTFT errors contain the time for which a request waited for the
-server to read it: the kernel-stamped loop, which has no lag of its own, shows how much that is. Where the server's ITL
-p99 is well above its pace, the server was the limit. A dash: the tool does not report it."""
+Errors: the client's percentile minus the same percentile of the server's own log. Achieved: tokens while every stream
+should have been busy, by the server's log or, where the client keeps them, by its stamps. CPU: all processes of the
+client from the first request to the last token; "whole command" adds start, statistics and report. TTFT errors contain
+the time for which a request waited for the server to read it: the kernel-stamped loop, which has no lag of its own,
+shows how much that is. Where the server's ITL p99 is well above its pace, the server was the limit. A dash: the tool
+does not report it."""
 
 
 def markdown(rows: Sequence[Row], about: dict[str, Any], settings: dict[str, Any]) -> str:

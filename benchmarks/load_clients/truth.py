@@ -59,7 +59,8 @@ class Log:
     @property
     def last(self) -> Ints:
         """Last stamp of each request."""
-        return self.at[self.starts + self.counts - 1]
+        stamps: Ints = self.at[self.starts + self.counts - 1]
+        return stamps
 
     def chunks(self) -> Ints:
         """Stamps of all content chunks, by request."""

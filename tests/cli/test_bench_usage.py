@@ -117,7 +117,7 @@ def test_a_bench_that_is_told_nonsense_exits_2_with_the_value_and_a_hint(words: 
         ([URL, URL, "--metric", "speed"], "speed"),
         ([URL, URL, "--min-effect", "0%"], "min_effect"),
         ([URL, URL, "--alpha", "0.9"], "alpha"),
-        ([URL, URL, "--max-rounds", "1"], "max_rounds = 1 is below min_rounds = 2"),
+        ([URL, URL, "--max-rounds", "1"], "max_rounds = 1 is below min_rounds = 3"),
         ([URL, URL, "--rate", "5", "--arrival", "closed"], "closed arrival takes no rate"),
     ],
 )

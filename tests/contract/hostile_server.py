@@ -129,11 +129,17 @@ class HostileServer:
             writer.write(b"\x16\x03\x01\x00 this is not HTTP\r\n\r\n")
             await writer.drain()
             return
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        encoding = b"Content-Encoding: gzip\r\n" if how.fault == "gzip" else b""
+        deflate = zlib.compressobj(wbits=31)
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n%sTransfer-Encoding: chunked\r\n\r\n" % encoding
+        )
 
         async def send(data: bytes) -> None:
             if how.fault == "crlf":
                 data = data.replace(b"\n", b"\r\n")
+            if how.fault == "gzip":
+                data = deflate.compress(data) + deflate.flush(zlib.Z_SYNC_FLUSH)
             if how.fault == "comments":
                 data = b": keep-alive\n\n" + data
             pieces = [data[at : at + 3] for at in range(0, len(data), 3)] if how.fault == "utf8-split" else [data]

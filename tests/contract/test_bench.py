@@ -11,6 +11,8 @@ import pytest
 
 from assay import api
 from assay.errors import EngineError, UsageError
+from assay.ports_bench import Live
+from assay.process import Piped
 from assay.records.bench import Arrival, BenchResult, BenchSpec, Dataset, Lengths, Slo, Synthetic
 from tests.contract.hostile_server import Behaviour, serving
 from tests.contract.null import Silent, null_server, sent
@@ -194,3 +196,33 @@ def test_a_sweep_measures_every_load_with_prompts_of_its_own(tmp_path: Path):
     assert [point.spec.arrival.concurrency for point in found.points] == [1, 4]
     assert len({point.workload_sha256 for point in found.points}) == 2
     assert found.knee_reason
+
+
+class Impatient(Silent):
+    """Presses Ctrl-C as soon as the load runs."""
+
+    def tick(self, live: Live) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_test_leaves_its_folder_free_for_the_same_command(tmp_path: Path):
+    with null_server() as null, pytest.raises(KeyboardInterrupt):
+        api.bench(spec(null.url), tmp_path / "out", Impatient())
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_null_server_of_a_calibration_ends_with_whoever_started_it(tmp_path: Path):
+    null = Piped("assay.load.null_server", ["--end-with-stdin"], tmp_path / "log")
+    null.end()
+    assert null.exit_code() == 0  # by itself: a kill would be a negative one
+
+
+def test_the_last_request_of_a_trace_is_waited_for_though_nothing_is_in_flight_before_it(tmp_path: Path):
+    file = tmp_path / "trace.csv"
+    moments = ("46.0", "46.2", "46.4", "46.6", "48.0")
+    rows = [f"2023-11-16 18:15:{moment}00000,20,4" for moment in moments]
+    file.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows, ""]))
+    workload = Dataset(kind="azure", path=str(file))
+    result = benched(tmp_path / "out", workload=workload, arrival=Arrival(kind="trace"), window_s=5.0)
+    assert not failed(result)
+    assert result.num_requests == len(moments)

@@ -129,7 +129,7 @@ def test_a_reply_that_went_wrong_is_an_error_of_its_kind_and_never_a_success(fau
     assert sample.error.startswith(error)
 
 
-@pytest.mark.parametrize("fault", ["crlf", "comments"])
+@pytest.mark.parametrize("fault", ["crlf", "comments", "gzip"])
 def test_other_spellings_of_the_event_stream_change_nothing(fault: str):
     sample = one_reply(Behaviour(fault=fault))
     assert (sample.error, sample.first_text, len(sample.chunk_ns)) == (None, " w0", sample.wanted_output_tokens)

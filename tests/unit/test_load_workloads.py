@@ -20,6 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import MeasurementError, UsageError
+from assay.load.exchange import Exchange
+from assay.load.schedule import Due
+from assay.load.spool import spooled
 from assay.load.workloads import READERS, Source, build
 from assay.load.workloads.detect import detect
 from assay.load.workloads.lengths import draw
@@ -149,6 +152,13 @@ def test_synthetic_prompts_of_a_seed_and_of_other_seeds_share_no_more_than_their
     ]
     assert len({tuple(prompt) for prompt in made}) == 5_000
     assert longest_shared_prefix(made) <= 5
+
+
+def test_texts_after_a_declared_prefix_are_told_apart_and_a_repeated_one_is_found():
+    source = build(Synthetic(prefix_groups=2, prefix_tokens=64), 1, TextPrompts(1.3))
+    planned = [source.session(index).requests[0] for index in [*range(1_000), 7]]
+    exchanges = [Exchange(Due(planned=one, intended_ns=0), 0, 0, lambda _at_ns: None) for one in planned]
+    assert len({spooled(exchange).opening for exchange in exchanges}) == 1_000
 
 
 def test_session_n_is_the_same_in_whatever_order_and_by_whichever_process_it_is_made():

@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
-from assay.records.bench import BenchResult, Comparison, SweepResult
+from assay.records.bench import Arrival, BenchResult, Comparison, SweepResult
 from assay.render import text_plots
 from assay.render.bench_charts import bench_charts, compare_charts, measured_windows, sweep_charts
 from assay.render.bench_live import LiveBench, PlainBench, QuietBench
@@ -102,6 +102,13 @@ def test_under_an_open_law_latency_from_the_intended_send_has_a_name_of_its_own(
     assert "TTFT from intended" in opened
     assert "E2E from intended" in opened
     assert "24.9 requests/s sent, 99.6% of 25.0 due; CV of the gaps 1.01" in opened
+
+
+def test_only_a_closed_loop_is_called_one() -> None:
+    trace = made.result(spec=made.result().spec.model_copy(update={"arrival": Arrival(kind="trace")}))
+
+    assert "the server sets the pace" in drawn(bench_view(made.result()), 200)
+    assert "the server sets the pace" not in drawn(bench_view(trace), 200)
 
 
 def test_numbers_that_failed_a_gate_are_called_so_with_the_evidence_and_the_remedy_before_them() -> None:

@@ -28,8 +28,7 @@ async def run(work: Task) -> None:
     endless = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=endless) as session:
         deadline_ns = work.deadline_ns()
-        await play((stream(session, work, deadline_ns, stamps) for _ in range(work.streams)), work.patience_s)
-    stamps.write(work.stamps)
+        await play((stream(session, work, deadline_ns, stamps) for _ in range(work.streams)), work, stamps)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import sys
+import threading
 import time
 from array import array
 from collections.abc import Coroutine, Iterable, Iterator
@@ -96,20 +98,27 @@ class Stamps:
     def write(self, path: Path) -> None:
         """As pairs of uint64: number, stamp."""
         with path.open("wb") as file:
-            for number, stamps in self._requests.items():
-                array("Q", [value for at_ns in stamps for value in (number, at_ns)]).tofile(file)
+            for number, stamps in list(self._requests.items()):
+                array("Q", [value for at_ns in stamps[:] for value in (number, at_ns)]).tofile(file)
 
 
-async def play(streams: Iterable[Coroutine[None, None, None]], patience_s: float) -> None:
-    """Run all streams to their ends, or until patience is over; says how many failed."""
-    tasks = [asyncio.create_task(stream) for stream in streams]
-    _, late = await asyncio.wait(tasks, timeout=patience_s)
-    for late_task in late:
-        late_task.cancel()
-    ends = await asyncio.gather(*tasks, return_exceptions=True)
+async def play(streams: Iterable[Coroutine[None, None, None]], work: Task, stamps: Stamps) -> None:
+    """Run all streams to their ends, or until patience is over, and write the stamps; says how many failed."""
+    giving_up = threading.Timer(work.patience_s, _give_up, (work, stamps))
+    giving_up.start()
+    ends = await asyncio.gather(*streams, return_exceptions=True)
+    giving_up.cancel()
+    stamps.write(work.stamps)
     failures = [end for end in ends if isinstance(end, Exception)]
     if failures:
         print(f"{len(failures)} streams failed, the first by {failures[0]!r}", file=sys.stderr)
+
+
+def _give_up(work: Task, stamps: Stamps) -> None:
+    """From a thread, and without tidying up: a loop that has fallen far behind runs no timer for minutes."""
+    stamps.write(work.stamps)
+    print(f"gave up after {work.patience_s:.0f} s", file=sys.stderr, flush=True)
+    os._exit(0)
 
 
 def events(text: bytes) -> Iterator[tuple[int, bytes]]:

@@ -30,8 +30,7 @@ async def run(work: Task) -> None:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(limits=limits, timeout=None) as client:  # noqa: S113 - a stream may last
         deadline_ns = work.deadline_ns()
-        await play((stream(client, work, deadline_ns, stamps) for _ in range(work.streams)), work.patience_s)
-    stamps.write(work.stamps)
+        await play((stream(client, work, deadline_ns, stamps) for _ in range(work.streams)), work, stamps)
 
 
 if __name__ == "__main__":

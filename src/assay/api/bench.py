@@ -94,7 +94,6 @@ def measured(
     """
     from assay.errors import RecordError
     from assay.load.bench import measure_point
-    from assay.load.runner import spools
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,10 +103,22 @@ def measured(
         raise RecordError(
             f"cannot write {folder}: {error}", hint="free disk space, or give another --folder"
         ) from error
-    for spool in [*spools(folder), folder / "corpus.bin", *folder.glob("load-*.log")]:
-        if spool.suffix != ".log" or (spool.exists() and not spool.stat().st_size):
-            spool.unlink(missing_ok=True)
+    finally:
+        _tidy(folder)
     return result
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what only the load needed; of a test that was interrupted, that is all there is."""
+    from contextlib import suppress
+
+    from assay.load.runner import spools
+
+    with suppress(OSError):
+        for left in [*spools(folder), folder / "corpus.bin", *folder.glob("load-*.log")]:
+            if left.suffix != ".log" or (left.exists() and not left.stat().st_size):
+                left.unlink(missing_ok=True)
+        folder.rmdir()  # only an empty one goes
 
 
 def _write(folder: Path, result: BenchResult) -> None:

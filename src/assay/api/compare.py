@@ -45,6 +45,7 @@ class _State:
     """A comparison as far as it got."""
 
     def __init__(self, targets: list[str], question: CompareQuestion, folder: Path, progress: BenchProgress) -> None:
+        from assay import wiring
         from assay.stats.comparison import Rules
 
         self._question, self._folder, self._progress = question, folder, progress
@@ -55,6 +56,8 @@ class _State:
         self._values: dict[str, list[float]] = {label: [] for label in self._labels}
         self._invalid: dict[str, list[str]] = {label: [] for label in self._labels}
         self._answers: dict[str, Answered] = {}
+        self._probe = wiring.probe()
+        self._machine = self._probe.machine()
         self._spent_s: list[float] = []
         self._runs = self._rounds = 0
         self._rules: Rules = Rules(
@@ -148,10 +151,23 @@ class _State:
         text = f"{label}, run {number} (round {self._rounds + 1} of at most {most})"
         self._progress.phase(text, sum(self._spent_s), total_s)
         began = monotonic()
+        self._probe.snapshot()  # begins the interval that the one after the run looks back on
         with serving(self._targets[label], folder / "server.log", self._question.start_timeout_s) as server:
             result = measured(prepare(self._spec(server.url)), folder, self._progress, server.alive)
+            after = self._probe.snapshot(server.pid) if server.pid is not None else None
         self._spent_s.append(monotonic() - began)
-        return result
+        return result if after is None else self._with_machine_gates(result, after)
+
+    def _with_machine_gates(self, result: BenchResult, after: dict[str, float | None]) -> BenchResult:
+        """A server of ours shares this machine: what else ran on it counts as it does in a campaign."""
+        from assay.campaign.gates import QUIET, machine_gates, wait_for_quiet
+        from assay.records.spec import Gates
+
+        limits = Gates(max_foreign_cores=self._question.max_foreign_cores)
+        gates = machine_gates(after, self._machine, limits)
+        if any(gate.name == QUIET and not gate.passed for gate in gates):
+            wait_for_quiet(self._probe, limits, lambda text: self._progress.phase(text, sum(self._spent_s), None))
+        return result.model_copy(update={"gates": [*result.gates, *gates]})
 
     def _spec(self, url: str) -> BenchSpec:
         """Neighbours of a bracket get the same prompts: what differs is the server."""

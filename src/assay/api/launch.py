@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from assay.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
-    from assay.records.run import Failure
+    from assay.records.run import Failure, ServerIdentity
 
 EMBEDDED = "embedded"
 LLAMA_SERVER = "llama-server"
@@ -27,6 +27,11 @@ class Serving:
     started: Started | None
     """None: somebody else's."""
 
+    @property
+    def pid(self) -> int | None:
+        """Of a server that we started."""
+        return None if self.started is None else self.started.identity.pid
+
     def alive(self) -> bool:
         """Whether a server that we started still lives."""
         return self.started is None or self.started.failure() is None
@@ -36,6 +41,7 @@ class Started(Protocol):
     """A server process that we started."""
 
     base_url: str
+    identity: ServerIdentity
 
     def wait_ready(self, timeout_s: float) -> float:
         """Block until it serves."""

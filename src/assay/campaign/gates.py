@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from assay.campaign.bench import Bench
+from assay.ports import Probe
 from assay.records.machine import Machine
 from assay.records.run import Gate
 from assay.records.spec import Gates
@@ -62,18 +64,22 @@ def wait_until_quiet(bench: Bench) -> None:
     last = next((run.outcome for run in reversed(bench.state.runs) if run.outcome is not None), None)
     if last is None or not any(gate.name == QUIET and not gate.passed for gate in last.gates):
         return
-    limits = bench.state.spec.gates
-    bench.probe.snapshot()
+    wait_for_quiet(bench.probe, bench.state.spec.gates, bench.progress.phase)
+
+
+def wait_for_quiet(probe: Probe, limits: Gates, say: Callable[[str], None]) -> None:
+    """Look once a second until others have left the machine alone for a while, for at most ten minutes."""
+    probe.snapshot()
     quiet_s = 0
     for _ in range(PATIENCE_S):
         time.sleep(1.0)
-        foreign = bench.probe.snapshot().get("foreign_cpu_cores")
+        foreign = probe.snapshot().get("foreign_cpu_cores")
         if foreign is None:
             return
         quiet_s = quiet_s + 1 if foreign <= limits.max_foreign_cores else 0
         if quiet_s == QUIET_S:
             return
-        bench.progress.phase(f"waiting for a quiet machine: other processes use {foreign:.2f} cores")
+        say(f"waiting for a quiet machine: other processes use {foreign:.2f} cores")
 
 
 def describe(gate: Gate) -> str:

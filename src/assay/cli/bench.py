@@ -194,7 +194,7 @@ def _load(told: dict[str, Any], concurrencies: list[int]) -> given.GivenLoad:
               help="Difference below which sides are the same.")  # fmt: skip
 @click.option("--alpha", type=spelling.read_share, metavar="SHARE", default="0.05", show_default="0.05",
               help="Chance that any interval misses, over all sides and looks.")  # fmt: skip
-@click.option("--min-rounds", type=click.IntRange(min=1), default=2, show_default="2",
+@click.option("--min-rounds", type=click.IntRange(min=1), default=3, show_default="3",
               help="Fewest rounds of all sides.")  # fmt: skip
 @click.option("--max-rounds", type=click.IntRange(min=1), default=10, show_default="10",
               help="Most rounds; what is open then is undecided.")  # fmt: skip
@@ -202,6 +202,8 @@ def _load(told: dict[str, Any], concurrencies: list[int]) -> given.GivenLoad:
 @given.load_options(window_s=5.0)
 @click.option("--start-timeout", "start_timeout_s", type=given.SECONDS, default=600.0, show_default="600",
               help="Seconds that a launched side may take until it serves.")  # fmt: skip
+@click.option("--max-foreign-cores", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default="0.1",
+              help="CPU of other processes, in cores, up to which a launched side's run counts.")  # fmt: skip
 @given.folder_option("compare")
 @options.as_json
 @options.plain
@@ -234,7 +236,15 @@ def compare(sides: tuple[str, ...], folder: Path | None, as_json: bool, plain: b
         },
         **{
             name: told[name]
-            for name in ("window_s", "windows", "warmup_max_s", "seed", "start_timeout_s", "api_key_env")
+            for name in (
+                "window_s",
+                "windows",
+                "warmup_max_s",
+                "seed",
+                "start_timeout_s",
+                "api_key_env",
+                "max_foreign_cores",
+            )
         },
     )
     _run_compare(targets, question, given.new_folder(folder, "compare"), as_json=as_json, plain=plain)

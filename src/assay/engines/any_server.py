@@ -17,7 +17,7 @@ from urllib.request import urlopen
 from assay.errors import UsageError
 from assay.ports import LaunchFailed
 from assay.process import Child, start
-from assay.records.run import Failure
+from assay.records.run import Failure, ServerIdentity
 
 POLL_S = 0.2
 ASK_S = 5.0
@@ -76,6 +76,9 @@ class AnyServer:
         """
         self.base_url = f"http://{LOOPBACK}:{command.port}"
         self._child: Child = start(command.argv, env, log)
+        self.identity = ServerIdentity(
+            pid=self._child.pid, create_time=self._child.create_time, port=command.port, argv=command.argv
+        )
         self._log = log
         self._began = time.monotonic()
         self._was_ready = False

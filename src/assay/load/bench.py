@@ -213,7 +213,7 @@ def _result(
 def _client(prepared: Prepared, fleet: Fleet, played: Played, table: Columns) -> Client:
     windows = played.windows
     processes = len(fleet.ended)
-    stamps: StampSource = "kernel" if any(ended.delays for ended in fleet.ended.values()) else "event-loop"
+    stamps: StampSource = "kernel" if fleet.stamped_by_kernel else "event-loop"
     start_ns, end_ns = (windows.start_ns, windows.end_ns) if windows else (played.began_ns, time.monotonic_ns())
     spent_s = fleet.cpu_s(start_ns, end_ns)
     seconds = max((end_ns - start_ns) / NS, 1e-9)
@@ -230,6 +230,8 @@ def _client(prepared: Prepared, fleet: Fleet, played: Played, table: Columns) ->
         lag_p50_s=_quantile(lags, 0.5),
         lag_p99_s=_quantile(lags, 0.99),
         lag_max_s=max(lags, default=None),
+        read_delay_p50_s=fleet.read_delay_s(0.5),
+        read_delay_p99_s=fleet.read_delay_s(0.99),
         schedule_error_p50_s=_quantile(late, 0.5),
         schedule_error_p99_s=_quantile(late, 0.99),
         schedule_error_max_s=float(late.max()) if len(late) else None,

@@ -68,7 +68,7 @@ def calibrate() -> Calibration:
     """
     with tempfile.TemporaryDirectory(prefix="assay-calibration-") as temporary:
         folder = Path(temporary)
-        words = ["--first-token-s", "0", "--tokens-per-s", "0"]
+        words = ["--first-token-s", "0", "--tokens-per-s", "0", "--end-with-stdin"]
         null = Piped("assay.load.null_server", words, folder / "null.log")
         try:
             port = _port(null)

@@ -108,25 +108,43 @@ class Exchange:
 
     def _read(self, data: bytes, at_ns: int) -> None:
         reply = self.reply
-        if (event := self._single_event(data)) is not None:
-            if reply.take_data(event, at_ns):
-                self._on_content(at_ns)
-        else:
+        if self.status == STATUS_OK and self._inflate is None:
+            bodies, consumed = self._decoder.whole_chunks(data)
+            contents = 0
+            for body in bodies:
+                contents += self._read_event(body, at_ns)
+            if contents > 1:
+                self.merged += contents - 1
+            data = data[consumed:] if consumed else data
+        if data:
             self._read_any(data, at_ns)
         if reply.done_ns is not None or reply.in_band_error is not None or self._decoder.complete:
             self._finish(at_ns, None)
 
-    def _single_event(self, data: bytes) -> bytes | None:
-        """The data of the one event that `data` is, framed as most servers frame a token; None: take the long way."""
-        if self.status != STATUS_OK or self._inflate is not None or not self._events.between_events:
-            return None
-        body = self._decoder.whole_chunk(data)
-        if body is None or body[:6] != b"data: " or body.find(b"\n") != len(body) - 2 or b"\r" in body:
-            return None
-        return body[6:-2] if body[-2:] == b"\n\n" else None
+    def _read_event(self, body: bytes, at_ns: int) -> int:
+        """A transfer chunk that is one event, as most servers write a token; any other one goes the long way.
+
+        Returns:
+            Number of content chunks in it.
+        """
+        single = body[:6] == b"data: " and body.find(b"\n") == len(body) - 2 and body[-2:] == b"\n\n"
+        if not single or b"\r" in body or not self._events.between_events:
+            return self._read_events(body, at_ns)
+        if not self.reply.take_data(body[6:-2], at_ns):
+            return 0
+        self._on_content(at_ns)
+        return 1
+
+    def _read_events(self, body: bytes, at_ns: int) -> int:
+        contents = 0
+        for event in self._events.feed(body):
+            if self.reply.take(event, at_ns):
+                contents += 1
+                self._on_content(at_ns)
+        return contents
 
     def _read_any(self, data: bytes, at_ns: int) -> None:
-        decoder, reply = self._decoder, self.reply
+        decoder = self._decoder
         body = decoder.feed(data)
         if self.status is None and decoder.status is not None:
             self.status = decoder.status
@@ -138,12 +156,7 @@ class Exchange:
         if decoder.status not in {None, STATUS_OK}:
             self._error_body = (self._error_body + body)[:MAX_ERROR_BODY_BYTES]
         elif body:
-            contents = 0
-            for event in self._events.feed(body):
-                if reply.take(event, at_ns):
-                    contents += 1
-                    self._on_content(at_ns)
-            self.merged += max(contents - 1, 0)
+            self.merged += max(self._read_events(body, at_ns) - 1, 0)
 
     def _finish(self, at_ns: int, transport_error: str | None) -> None:
         """The response has ended, well or not."""

@@ -36,7 +36,6 @@ class Now:
     begun_streams: int
     completed: int
     failed: int
-    first_error: str | None
     exhausted: bool
     clock_stepped: bool
     ttft_ns: list[int]
@@ -70,8 +69,6 @@ class Fleet:
         """(process, instant, CPU nanoseconds so far) of every beat."""
         self.rss_marks: list[tuple[int, int]] = []
         """(instant, resident bytes) of every beat."""
-        self.in_flight_marks: list[tuple[int, int, int]] = []
-        """(process, instant, requests in flight) of every beat."""
         self.bins: Counter[int] = Counter()
         """Content chunks by number of their 50 ms bin, over all processes."""
         try:
@@ -135,7 +132,6 @@ class Fleet:
             begun_streams=sum(beat.begun_streams for beat in beats),
             completed=sum(beat.completed for beat in beats),
             failed=sum(beat.failed for beat in beats),
-            first_error=next((beat.first_error for beat in beats if beat.first_error), None),
             exhausted=len(beats) == len(self._workers) and all(beat.exhausted for beat in beats),
             clock_stepped=any(beat.clock_stepped for beat in beats),
             ttft_ns=[value for beat in beats for value in beat.ttft_ns],
@@ -171,9 +167,11 @@ class Fleet:
                 return ((number + 1) << BIN_SHIFT) / 1e9
         return None if not totals else (NUM_BINS << BIN_SHIFT) / 1e9
 
-    def without_stamp(self) -> int:
-        """Reads that carried no kernel stamp."""
-        return sum(ended.without_stamp for ended in self.ended.values())
+    @property
+    def stamped_by_kernel(self) -> bool:
+        """Whether (all but one in a hundred) reads carried the kernel's stamp."""
+        with_stamp = sum(sum(ended.delays) for ended in self.ended.values())
+        return with_stamp > 0 and sum(e.without_stamp for e in self.ended.values()) * 100 <= with_stamp
 
     def _hear(self, number: int) -> None:
         said = self._workers[number].lines()
@@ -205,7 +203,6 @@ class Fleet:
         self.bins.update(beat.bins)
         self.cpu_marks.append((number, beat.at_ns, beat.cpu_ns))
         self.rss_marks.append((beat.at_ns, sum(b.rss_bytes for b in self._beats.values())))
-        self.in_flight_marks.append((number, beat.at_ns, beat.in_flight))
 
     def _wait(self, done: Callable[[], bool], patience_s: float, what: str) -> None:
         deadline = time.monotonic() + patience_s

@@ -18,7 +18,6 @@ MAX_CPU_SHARE = 0.9
 MIN_IN_FLIGHT_SHARE = 0.95
 MAX_CACHED_SHARE = 0.01
 ENOUGH_REQUESTS = 5
-MAX_MERGED_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,20 +52,27 @@ class ResponseDecoder:
         """Whether the response has ended as its framing says."""
         return self._state is _State.COMPLETE
 
-    def whole_chunk(self, data: bytes) -> bytes | None:
-        """The body of `data` when it is exactly one transfer chunk and nothing is pending; else None, nothing consumed.
+    def whole_chunks(self, data: bytes) -> tuple[list[bytes], int]:
+        """The transfer chunks that `data` begins with, as far as they are whole, and how many bytes they are.
 
-        What a streaming server sends for most tokens: answered in four C calls instead of the state machine's walk.
+        What a streaming server sends for most tokens: a few C calls each instead of the state machine's walk. Nothing
+        where a chunk was begun before; what follows them (part of a chunk, the end) is for `feed`.
         """
+        bodies: list[bytes] = []
+        at, length = 0, len(data)
         if self._state is not _State.CHUNK_SIZE or self._at < len(self._buffer):
-            return None
-        end = data.find(b"\r\n", 0, len("ffffffff") + 2)
-        if end < 1 or data[-2:] != b"\r\n":
-            return None
-        if not _HEX_DIGITS.issuperset(data[:end]):
-            return None
-        size = int(data[:end], 16)
-        return data[end + 2 : -2] if size and size == len(data) - end - 4 else None
+            return bodies, 0
+        while at < length:
+            end = data.find(b"\r\n", at, at + len("ffffffff") + 2)
+            if end <= at or not _HEX_DIGITS.issuperset(data[at:end]):
+                break
+            begin = end + 2
+            stop = begin + int(data[at:end], 16)
+            if stop == begin or data[stop : stop + 2] != b"\r\n":
+                break
+            bodies.append(data[begin:stop])
+            at = stop + 2
+        return bodies, at
 
     def feed(self, data: bytes) -> bytes:
         """Decode the next bytes from the socket.

@@ -201,9 +201,9 @@ class KernelConnection:
             self._finish()
 
     def _lost(self, error: OSError | None) -> None:
-        self._exchange.lost(time.monotonic_ns(), error)
         self.abort()
-        if not self._finished.done():
+        if not self._finished.done():  # else it has ended, or our drain has cut it and will say so
+            self._exchange.lost(time.monotonic_ns(), error)
             self._finished.set_result(None)
 
     def _finish(self) -> None:

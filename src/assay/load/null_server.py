@@ -99,9 +99,17 @@ class NullServer:
         self._log = open(log, "wb") if log else None  # noqa: SIM115, PTH123 - lives as long as the server
         self._requests = 0
         self.sent_tokens = 0
+        self.dropped = 0
+        """Connections whose client did not read, so that the socket was full."""
         self.late_ns = 0
         """Longest delay of a chunk behind its schedule."""
         self._running = True
+        self._lifeline: int | None = None
+
+    def end_with(self, fd: int) -> None:
+        """End when this pipe ends: its other end is held by whoever started us, and goes with them."""
+        self._lifeline = fd
+        self._epoll.register(fd, select.EPOLLIN)
 
     def stop(self, *_: object) -> None:
         """End after this turn."""
@@ -113,6 +121,8 @@ class NullServer:
             for fd, _ in self._epoll.poll(self._patience_s()):
                 if fd == self._listener.fileno():
                     self._accept()
+                elif fd == self._lifeline:
+                    self._running = bool(os.read(fd, 4096))
                 else:
                     self._receive(self._connections[fd])
             self._send_due()
@@ -171,7 +181,7 @@ class NullServer:
         connection.chunk = _event(connection, chat=chat, text=_WORD)
         connection.tail = (
             _event(connection, chat=chat, text="", finish="length")
-            + _event(connection, chat=chat, usage=True)
+            + (_event(connection, chat=chat, usage=True) if b"include_usage" in body else b"")
             + _framed(b"data: [DONE]\n\n")
             + b"0\r\n\r\n"
         )
@@ -221,6 +231,7 @@ class NullServer:
             self._drop(connection)
             return
         if sent < len(data):  # a client that does not read: nothing can be learned from it any more
+            self.dropped += 1
             self._drop(connection)
         elif not connection.left:
             if connection.closing:
@@ -296,14 +307,17 @@ def _prompt_tokens(body: bytes) -> int:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Serve until SIGINT, SIGTERM or the end of stdin."""
+    """Serve until SIGINT, SIGTERM or, where asked to, the end of stdin."""
     parser = argparse.ArgumentParser(prog="python -m assay.load.null_server", description=__doc__.partition("\n")[0])
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--first-token-s", type=float, default=0.1)
     parser.add_argument("--tokens-per-s", type=float, default=50.0, help="per stream; 0: as fast as possible")
     parser.add_argument("--log", help="file of the true send times")
+    parser.add_argument("--end-with-stdin", action="store_true", help="stdin is a pipe; end when it ends")
     given = parser.parse_args(words)
     server = NullServer(given.port, given.first_token_s, given.tokens_per_s, given.log)
+    if given.end_with_stdin:
+        server.end_with(sys.stdin.fileno())
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.stop)
     print(json.dumps({"port": server.port, "pid": os.getpid()}), flush=True)  # noqa: T201 - its answer
@@ -316,6 +330,7 @@ def main(words: Sequence[str] | None = None) -> None:
         "seconds": time.monotonic() - began_s,
         "cpu_s": time.process_time() - cpu_s,
         "late_max_s": server.late_ns / 1e9,
+        "dropped": server.dropped,
     }
     sys.stdout.write(json.dumps(report) + "\n")
 

@@ -40,7 +40,6 @@ class Played:
     exhausted: bool
     """Whether the source ran out of requests before the windows were over."""
     clock_stepped: bool
-    first_error: str | None
 
 
 @dataclass(slots=True)
@@ -99,7 +98,6 @@ class Play:
         self._phase = "draining"
         self._tick(self._phase, at.began_ns)
         self._fleet.stop()
-        now = self._fleet.now()
         return Played(
             began_ns=at.began_ns,
             windows=at.windows,
@@ -107,8 +105,7 @@ class Play:
             steady=at.steady,
             died_ns=at.died_ns,
             exhausted=at.exhausted,
-            clock_stepped=now.clock_stepped,
-            first_error=now.first_error,
+            clock_stepped=self._fleet.now().clock_stepped,
         )
 
     def _warm_up(self) -> bool:

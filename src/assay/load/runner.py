@@ -135,6 +135,13 @@ def client_cost(fleet: Fleet, played: Played) -> ClientCost:
 def steady_gate(spec: BenchSpec, played: Played) -> Gate:
     """Whether the warm-up reached a steady state."""
     counts = ", ".join(map(str, played.counts)) or "none"
+    if played.exhausted and not played.steady:
+        return Gate(
+            name="steady",
+            passed=False,
+            evidence=f"the workload ended during the warm-up; chunks in its successive stretches: {counts}",
+            remedy="use a longer file, or replay it as a whole with trace arrival",
+        )
     return Gate(
         name="steady",
         passed=played.steady,
@@ -142,7 +149,7 @@ def steady_gate(spec: BenchSpec, played: Played) -> Gate:
         remedy=""
         if played.steady
         else f"warm-up ended after {spec.warmup_max_s:g} s without two stretches that agree: "
-        "raise warmup_max_s, or look for what disturbs the machine",
+        "allow a longer warm-up (warmup_max_s, --warmup-max), or look for what disturbs the machine",
     )
 
 

@@ -6,7 +6,6 @@ Closed loop: a stream's next session is due at the instant at which the stream b
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,8 +63,3 @@ def due_of_shard(offsets_s: Iterator[float], shard: Shard, began_ns: int) -> Ite
     for number, offset_s in enumerate(offsets_s):
         if number % shard.count == shard.number:
             yield began_ns + round(offset_s * NS)
-
-
-def now_ns() -> int:
-    """The clock of all stamps."""
-    return time.monotonic_ns()

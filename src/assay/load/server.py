@@ -28,7 +28,6 @@ PREFIX_QUERIES = (
     "vllm:gpu_prefix_cache_queries_total",
     "sglang:prompt_tokens_total",
 )
-PREEMPTIONS = ("vllm:num_preemptions_total",)
 
 
 class NotJson(OSError):  # noqa: N818 - an answer, handled in this module
@@ -46,7 +45,6 @@ class Counters:
     """Prompt tokens served from the prefix cache so far."""
     prefix_queries: float | None = None
     """Prompt tokens looked up so far."""
-    preemptions: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,10 @@ class Server:
         """
         if not url.startswith(("http://", "https://")):
             raise UsageError(f"{url!r} is not an http address", hint="for example http://127.0.0.1:8000")
-        self.url = url.rstrip("/").removesuffix("/v1")
+        base = url.rstrip("/")
+        for endpoint in ("/chat/completions", "/completions", "/v1"):
+            base = base.removesuffix(endpoint)
+        self.url = base
         self._key = os.environ.get(api_key_env) if api_key_env else None
 
     def served(self, wanted: str | None = None) -> Served:
@@ -87,9 +88,12 @@ class Server:
         try:
             answer = self._ask("/v1/models")
         except OSError as error:
+            wants_key = isinstance(error, HTTPError) and error.code in {401, 403}
             raise EngineError(
                 f"{self.url}/v1/models did not answer: {_said(error)}",
-                hint="is the server up, is this its base address, and does it want a key (--api-key-env)?",
+                hint="name the environment variable that holds the key: --api-key-env NAME"
+                if wants_key
+                else "is the server up, and is this its base address?",
             ) from error
         data = answer.get("data") if isinstance(answer, dict) else None
         entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
@@ -149,7 +153,6 @@ class Server:
             generated_tokens=_first(samples, GENERATED),
             prefix_hits=_first(samples, PREFIX_HITS),
             prefix_queries=_first(samples, PREFIX_QUERIES),
-            preemptions=_first(samples, PREEMPTIONS),
         )
 
     def _engine(self, entry: dict[str, Any]) -> str | None:

@@ -21,7 +21,7 @@ LENGTH_BYTES = 4
 MAX_SHARED = 8
 """Leading tokens (beyond the declared ones) that two prompts may share: no server caches so short a prefix."""
 OPENING_CHARACTERS = 64
-"""The same for prompts that are text."""
+"""The same for prompts that are text and share nothing."""
 
 
 class SpooledRequest(msgspec.Struct, array_like=True, gc=False):
@@ -105,7 +105,10 @@ def spooled(exchange: Exchange) -> SpooledRequest:
 def _opening(planned: PlannedRequest) -> bytes:
     prompt, shared = planned.prompt, planned.shared_tokens
     if isinstance(prompt, str):
-        begin = prompt[-OPENING_CHARACTERS:] if shared else prompt[:OPENING_CHARACTERS]
+        if planned.input_tokens is not None and shared >= planned.input_tokens:
+            return b""
+        # Where the shared part ends among the characters is not known; and any tail alone recurs in our own text.
+        begin = prompt if shared else prompt[:OPENING_CHARACTERS]
         return hashlib.blake2b(begin.encode(), digest_size=8).digest()
     if shared >= len(prompt):
         return b""

@@ -41,11 +41,14 @@ SCHEMA = pa.schema(
 def write_parquet(path: Path, requests: Iterable[SpooledRequest], began_ns: int | None, ended_ns: int | None) -> None:
     """Write `path`, whole or not at all."""
     partial = path.with_suffix(".partial")
-    with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
-        for group in _groups(requests):
-            rows = [_row(request, began_ns, ended_ns) for request in group]
-            writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
-    partial.replace(path)
+    try:
+        with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+            for group in _groups(requests):
+                rows = [_row(request, began_ns, ended_ns) for request in group]
+                writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _groups(requests: Iterable[SpooledRequest]) -> Iterator[list[SpooledRequest]]:

@@ -197,6 +197,9 @@ class Client(Frozen):
     """How late the event loop woke."""
     lag_p99_s: float | None
     lag_max_s: float | None
+    read_delay_p50_s: float | None = None
+    """How long bytes had waited in the socket when they were read, to a millisecond; known with kernel stamps alone."""
+    read_delay_p99_s: float | None = None
     schedule_error_p50_s: float | None
     """Actual minus intended send instant."""
     schedule_error_p99_s: float | None

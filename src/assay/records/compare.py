@@ -24,8 +24,8 @@ class CompareQuestion(Frozen):
     """Relative difference below which two sides are the same."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     """Chance that any interval of the comparison misses, over all sides and looks."""
-    min_rounds: int = Field(default=2, ge=1)
-    """Fewest rounds before a verdict: one disturbed run must not decide by itself."""
+    min_rounds: int = Field(default=3, ge=1)
+    """Fewest rounds before a verdict: two runs that happen to agree make a machine look quieter than it is."""
     max_rounds: int = Field(default=10, ge=1)
     """Most rounds; a side that is still open then is undecided. In a round every side is measured once."""
     workload: BenchWorkload = Field(default_factory=Synthetic)
@@ -39,6 +39,8 @@ class CompareQuestion(Frozen):
     seed: int = 1
     start_timeout_s: float = Field(default=600.0, gt=0)
     """How long a launched side may take until it serves."""
+    max_foreign_cores: float = Field(default=0.10, gt=0)
+    """CPU of other processes beside a server that we launched, in cores, up to which a run counts."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key."""
     labels: list[str] = Field(default_factory=list)

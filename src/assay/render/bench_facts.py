@@ -54,7 +54,7 @@ def load_facts(result: BenchResult) -> Facts:
     measures = result.measures
     if measures is None:
         return facts
-    facts.append(("offered", _offered(measures)))
+    facts.append(("offered", _offered(measures, result.spec.arrival.kind)))
     facts.append(("in flight", _in_flight(result, measures)))
     facts += [(f"{side} length", _realised(result, f"{side}_tokens")) for side in ("input", "output")]
     facts.append(("chunks", f"{measures.tokens_per_chunk:.2f} tokens each"))
@@ -69,10 +69,10 @@ def failed_words(result: BenchResult) -> str:
     return f"{failed:,} of {result.num_requests:,} requests" + (f": {by_kind}" if by_kind else "")
 
 
-def _offered(measures: BenchMeasures) -> str:
+def _offered(measures: BenchMeasures, law: str) -> str:
     sent = f"{number_words(measures.sent_per_s)} requests/s sent"
     if measures.offered_per_s is None:
-        return f"{sent} (closed loop: the server sets the pace)"
+        return f"{sent} (closed loop: the server sets the pace)" if law == "closed" else sent
     share = ratio_words(measures.sent_per_s, measures.offered_per_s)
     cv = "" if measures.arrival_cv is None else f"; CV of the gaps {measures.arrival_cv:.2f}"
     return f"{sent}, {share} of {number_words(measures.offered_per_s)} due{cv}"
