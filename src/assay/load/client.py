@@ -149,6 +149,8 @@ class Client:
         for connection in self._open:
             connection.abort()
         self._open.clear()
+        if self.reader is not None:
+            self.reader.close()
 
     def _request_head(self, path: str) -> bytes:
         path = path.removesuffix("/v1") + (

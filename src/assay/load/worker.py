@@ -226,7 +226,13 @@ class Worker:
     def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A stream that ended by an error of ours ends the test: a load that shrinks unnoticed is none."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._say(refusal(error))
 
     def _on_content(self, at_ns: int) -> None:
         number = at_ns // BIN_NS
@@ -239,7 +245,7 @@ class Worker:
             self._failed += 1
         chunks = exchange.reply.chunk_ns
         if chunks:
-            self._begun.add(exchange.stream)
+            self._begun.add(exchange.stream if self._spec.arrival.kind == "closed" else 0)
             self._ttft.append(chunks[0] - exchange.sent_ns)
             if len(chunks) > 1:
                 self._gaps.append((chunks[-1] - chunks[0]) // (len(chunks) - 1))
@@ -298,6 +304,19 @@ class Worker:
         os.write(self._out, line + b"\n")
 
 
+def refusal(error: BaseException) -> bytes:
+    """An error as the controlling process is told it."""
+    if isinstance(error, AssayError):
+        said = {"error": error.message, "hint": error.hint, "kind": type(error).__name__}
+    else:
+        said = {
+            "error": f"a load process failed: {error!r}",
+            "hint": "this is a defect of Assay: report it",
+            "kind": "",
+        }
+    return msgspec.json.encode(said)
+
+
 def _source(job: Job, spec: BenchSpec) -> Source:
     if job.corpus is None:
         return build(spec.workload, spec.seed, TextPrompts(job.tokens_per_word))
@@ -340,8 +359,7 @@ def main() -> None:
     try:
         worker = Worker(msgspec.json.decode(sys.stdin.buffer.readline(), type=Job), out)
     except AssayError as error:
-        said = {"error": error.message, "hint": error.hint, "kind": type(error).__name__}
-        os.write(out, msgspec.json.encode(said) + b"\n")
+        os.write(out, refusal(error) + b"\n")
         return
     gc.freeze()
     gc.disable()  # one pass over a large heap takes longer than a token
