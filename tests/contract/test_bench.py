@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 
 import pyarrow.parquet as pq
 import pytest
@@ -226,3 +230,34 @@ def test_the_last_request_of_a_trace_is_waited_for_though_nothing_is_in_flight_b
     result = benched(tmp_path / "out", workload=workload, arrival=Arrival(kind="trace"), window_s=5.0)
     assert not failed(result)
     assert result.num_requests == len(moments)
+
+
+def test_an_address_that_redirects_is_refused_with_the_one_it_leads_to(tmp_path: Path):
+    with (
+        null_server() as null,
+        redirecting(null.url) as url,
+        pytest.raises(UsageError, match="redirects to") as refused,
+    ):
+        api.bench(spec(url), tmp_path, Silent())
+    assert null.url in refused.value.message
+
+
+@contextmanager
+def redirecting(to: str) -> Iterator[str]:
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(307)
+            self.send_header("Location", to + self.path)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -30,7 +30,9 @@ from assay.records.run import Gate
 
 MS = 1_000_000
 WINDOWS = Windows(start_ns=1_000 * MS, length_ns=1_000 * MS, count=2)
-CLIENT = ClientCost(cpu_share=0.02, busiest_share=0.02, max_lag_s=0.004, warmup_s=0.9, load_began_ns=100 * MS)
+CLIENT = ClientCost(
+    cpu_share=0.02, busiest_share=0.02, max_lag_s=0.004, kernel_stamps=False, warmup_s=0.9, load_began_ns=100 * MS
+)
 STEADY = Gate(name="steady", passed=True, evidence="10, 10")
 
 
@@ -255,6 +257,13 @@ def test_a_stream_idle_for_a_tenth_of_the_windows_does_not_hold_the_concurrency(
 @pytest.mark.parametrize("changes", [{"max_lag_s": 0.050}, {"busiest_share": 0.9}])
 def test_a_late_or_busy_client_is_saturated(changes: dict[str, float]):
     assert window_failures([BUSY], client=dataclasses.replace(CLIENT, **changes)) == {"client-not-saturated"}
+
+
+def test_a_late_loop_ages_no_stamp_of_the_kernel_unless_it_is_very_late():
+    late = dataclasses.replace(CLIENT, max_lag_s=0.1)
+    assert window_failures([BUSY], client=dataclasses.replace(late, kernel_stamps=True)) == set()
+    very_late = dataclasses.replace(late, max_lag_s=0.25, kernel_stamps=True)
+    assert window_failures([BUSY], client=very_late) == {"client-not-saturated"}
 
 
 def test_a_run_in_which_nothing_was_completed_has_too_few_requests():

@@ -53,6 +53,7 @@ def bench_gates(
         cpu_share=client.cpu_share,
         busiest_share=client.busiest_share,
         max_lag_s=client.lag_max_s or 0.0,
+        kernel_stamps=client.stamps == "kernel",
         warmup_s=(windows.start_ns - played.began_ns) / NS,
         load_began_ns=played.began_ns,
     )

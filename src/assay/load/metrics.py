@@ -60,6 +60,8 @@ class ClientCost:
     busiest_share: float
     """The same of the busiest process."""
     max_lag_s: float
+    kernel_stamps: bool
+    """Whether arrivals were stamped by the kernel: then a late event loop ages no latency."""
     warmup_s: float
     load_began_ns: int
 

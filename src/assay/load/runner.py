@@ -126,6 +126,7 @@ def client_cost(fleet: Fleet, played: Played) -> ClientCost:
     return ClientCost(
         cpu_share=sum(spent_s) / windows.total_s,
         busiest_share=max(spent_s, default=0.0) / windows.total_s,
+        kernel_stamps=fleet.stamped_by_kernel,
         max_lag_s=worst_lag_s(fleet.lags(), windows.start_ns, windows.end_ns),
         warmup_s=(windows.start_ns - played.began_ns) / NS,
         load_began_ns=played.began_ns,

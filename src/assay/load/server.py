@@ -34,6 +34,10 @@ class NotJson(OSError):  # noqa: N818 - an answer, handled in this module
     """An answer that is no JSON."""
 
 
+class Redirected(OSError):  # noqa: N818 - an answer, handled in this module
+    """The server sends us elsewhere: the load would go to a door-keeper."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
     """The server's own gauges and counters at one moment; None where it has none."""
@@ -87,6 +91,8 @@ class Server:
         """
         try:
             answer = self._ask("/v1/models")
+        except Redirected as elsewhere:
+            raise UsageError(f"{self.url} redirects to {elsewhere}", hint="give the address that it leads to") from None
         except OSError as error:
             wants_key = isinstance(error, HTTPError) and error.code in {401, 403}
             raise EngineError(
@@ -188,6 +194,8 @@ class Server:
         request = Request(self.url + path, data=data, headers=headers)  # noqa: S310 - the scheme is checked above
         try:
             with urlopen(request, timeout=timeout_s) as response:  # noqa: S310 - the same
+                if response.url != request.full_url:
+                    raise Redirected(str(response.url))
                 return bytes(response.read())
         except HTTPException as error:
             raise OSError(f"the answer is not HTTP as it should be: {error!r}") from error
