@@ -17,7 +17,7 @@ from assay.errors import UsageError
 from assay.load import bench_metrics as bm
 from assay.load.bench_gates import bench_gates
 from assay.load.calibrate import Calibration, calibrate, processes_for, usable_cores
-from assay.load.columns import Columns, Floats, columns
+from assay.load.columns import Columns, columns
 from assay.load.fleet import Fleet
 from assay.load.metrics import NS
 from assay.load.play import Play, Played
@@ -227,13 +227,13 @@ def _client(prepared: Prepared, fleet: Fleet, played: Played, table: Columns) ->
         cpu_share=sum(spent_s) / seconds,
         busiest_share=max(spent_s, default=0.0) / seconds,
         cpu_s_per_million_tokens=sum(spent_s) / tokens * 1e6 if tokens else None,
-        lag_p50_s=_quantile(lags, 0.5),
-        lag_p99_s=_quantile(lags, 0.99),
+        lag_p50_s=bm.quantile(lags, 0.5),
+        lag_p99_s=bm.quantile(lags, 0.99),
         lag_max_s=max(lags, default=None),
         read_delay_p50_s=fleet.read_delay_s(0.5),
         read_delay_p99_s=fleet.read_delay_s(0.99),
-        schedule_error_p50_s=_quantile(late, 0.5),
-        schedule_error_p99_s=_quantile(late, 0.99),
+        schedule_error_p50_s=bm.quantile(late, 0.5),
+        schedule_error_p99_s=bm.quantile(late, 0.99),
         schedule_error_max_s=float(late.max()) if len(late) else None,
         merged_share=bm.merged_share(table),
         rss_bytes=max((size for _, size in fleet.rss_marks), default=None),
@@ -272,12 +272,9 @@ def _refuse_too_long(spec: BenchSpec, served: Served) -> None:
         )
 
 
-def _median_s(values: Sequence[int] | deque[int]) -> float | None:
-    return float(np.median(values)) / NS if values else None
-
-
-def _quantile(values: Sequence[float] | Floats, share: float) -> float | None:
-    return float(np.quantile(values, share)) if len(values) else None
+def _median_s(nanoseconds: Sequence[int]) -> float | None:
+    median = bm.quantile(nanoseconds, 0.5)
+    return None if median is None else median / NS
 
 
 def _slope(points: list[tuple[int, int]]) -> float | None:

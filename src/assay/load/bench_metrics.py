@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from assay.load.arrival import gaps_cv
@@ -119,10 +121,10 @@ def series(requests: Columns, began_ns: int, ended_ns: int, windows: Windows | N
             SeriesPoint(
                 at_s=(at + 0.5) * length_ns / NS,
                 output_tokens_per_s=tokens[at] / length_ns * NS,
-                ttft_p50_s=_at(first, 0.5),
-                ttft_p99_s=_at(first, 0.99),
-                itl_p50_s=_at(own, 0.5),
-                itl_p99_s=_at(own, 0.99),
+                ttft_p50_s=quantile(first, 0.5),
+                ttft_p99_s=quantile(first, 0.99),
+                itl_p50_s=quantile(own, 0.5),
+                itl_p99_s=quantile(own, 0.99),
                 in_flight=in_flight(requests, start_ns, start_ns + length_ns)[0],
                 measured=inside,
             )
@@ -159,5 +161,6 @@ def arrived_tokens(requests: Columns, start_ns: int, end_ns: int) -> float:
     return float(chunk_weights(requests)[inside].sum())
 
 
-def _at(values: Floats, share: float) -> float | None:
+def quantile(values: Sequence[float] | Floats, share: float) -> float | None:
+    """One quantile, linear between order statistics; None of no values."""
     return float(np.quantile(values, share)) if len(values) else None

@@ -29,6 +29,7 @@ from assay.records.load import PlannedRequest, Session
 
 AFTER_FAILURE_S = 0.05
 """Pause of a stream whose request failed, so that a refusing server is not hammered."""
+MIN_SWEEP = 64
 PORTS = {"http": 80, "https": 443}
 
 
@@ -59,6 +60,7 @@ class Client:
         self._on_content = on_content
         self._on_end = on_end
         self._open: set[KernelConnection | StreamConnection] = set()
+        self._sweep_at = MIN_SWEEP
         self._head = self._request_head(parts.path.rstrip("/"))
         self.reader = Reader() if self._tls is None and kernel_socket.available() else None
         """None: stamps come from the event loop."""
@@ -119,8 +121,9 @@ class Client:
         try:
             await connection.perform(request)
         finally:
-            if connection.closed or len(self._open) > 2 * len(self.in_flight):
+            if len(self._open) > self._sweep_at:  # few are closed already: the server may take a moment
                 self._open = {one for one in self._open if not one.closed}
+                self._sweep_at = 2 * len(self._open) + MIN_SWEEP
 
     async def _connect(self, exchange: Exchange) -> KernelConnection | StreamConnection:
         if self._address is not None:

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from assay.load.exchange import CUT_BY_DRAIN, Exchange
+from assay.load.exchange import Exchange
 
 SO_TIMESTAMPING = 37
 """asm-generic/socket.h; Python's socket module does not name it."""
@@ -168,7 +168,6 @@ class KernelConnection:
         try:
             await self._finished
         except asyncio.CancelledError:
-            self._exchange.end(time.monotonic_ns(), CUT_BY_DRAIN)
             self.abort()
             raise
 

@@ -10,7 +10,7 @@ import ssl
 import time
 from typing import cast
 
-from assay.load.exchange import CUT_BY_DRAIN, Exchange
+from assay.load.exchange import Exchange
 from assay.load.kernel_socket import SETTLE_S, Address
 
 
@@ -51,7 +51,6 @@ class StreamConnection(asyncio.Protocol):
         try:
             await self._finished
         except asyncio.CancelledError:
-            self._exchange.end(time.monotonic_ns(), CUT_BY_DRAIN)
             self.abort()
             raise
 
