@@ -83,3 +83,28 @@ def test_a_chunk_size_that_only_python_would_read_is_refused(size_line: bytes):
     exchange.lost(9, None)
     assert exchange.error is not None
     assert exchange.error.startswith(("protocol", "reset"))
+
+
+EVENT = chunk("a", "text")
+ODD_READS = {
+    "two events in one transfer chunk": frame(EVENT + EVENT),
+    "an event that ends with CRLF": frame(EVENT[:-2] + b"\r\n\r\n"),
+    "a comment, then an event": frame(b": alive\n\n" + EVENT),
+    "an event of two data lines": frame(b'data: {"choices": [{"text": "a",\ndata: "finish_reason": null}]}\n\n'),
+    "a chunk with an extension": b"%x;x=1\r\n%s\r\n" % (len(EVENT), EVENT),
+    "an event named error": frame(b'event: error\ndata: {"message": "no"}\n\n'),
+    "an error in the data": frame(b'data: {"error": {"message": "no"}}\n\n'),
+    "a chunk longer than what is there": b"%x\r\n%s\r\n" % (len(EVENT) + 40, EVENT),
+    "a chunk shorter than what is there": b"%x\r\n%s\r\n" % (len(EVENT) - 4, EVENT),
+    "two chunks in one read": frame(EVENT) + frame(EVENT),
+    "a carriage return in the text": frame(b'data: {"choices": [{"text": "a"}],\r"x": 1}\n\n'),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_READS.values(), ids=ODD_READS.keys())
+def test_a_read_that_only_looks_like_one_token_says_the_same_as_its_bytes_one_by_one(odd: bytes):
+    frames = answer(["x", "y", "z"], "text")
+    reads = [*frames[:2], odd, *frames[2:]]
+    whole = b"".join(reads)
+    bytewise = fed([whole[at : at + 1] for at in range(len(whole))], 3)
+    assert told(fed(reads, 3)) == told(bytewise)

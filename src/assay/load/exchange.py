@@ -18,6 +18,11 @@ MAX_ERROR_BODY_BYTES = 4_096
 CUT_BY_DRAIN = "cut-by-drain"
 """The error of a request that our own drain cut off: not a failure, and in no statistics of whole requests."""
 GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+DATA = b"data: "
+END_OF_EVENT = b"\n\n\r\n"
+"""How a read ends that is one event in one transfer chunk."""
+SIZE_LINE_BYTES = 10
+"""Within which the size line of such a chunk ends."""
 
 
 class Exchange:
@@ -30,6 +35,7 @@ class Exchange:
         "_force_length",
         "_inflate",
         "_on_content",
+        "_plain",
         "due",
         "ended_ns",
         "error",
@@ -76,6 +82,8 @@ class Exchange:
         self._events = EventDecoder()
         self._error_body = b""
         self._inflate: Callable[[bytes], bytes] | None = None
+        self._plain = False
+        """Whether the next byte begins a transfer chunk and an event, nothing compressed: what `_one_event` needs."""
 
     @property
     def ended(self) -> bool:
@@ -90,6 +98,12 @@ class Exchange:
 
     def take(self, data: bytes, at_ns: int) -> None:
         """Bytes arrived at `at_ns`; afterwards `ended` says whether they ended the exchange, well or not."""
+        if self._plain and data.endswith(END_OF_EVENT) and (event := _one_event(data)) is not None:
+            if self.reply.take_data(event, at_ns):
+                self._on_content(at_ns)
+            elif self.reply.over:
+                self._finish(at_ns, None)
+            return
         try:
             self._read(data, at_ns)
         except (ProtocolError, zlib.error) as error:
@@ -107,33 +121,24 @@ class Exchange:
             self._finish(at_ns, None)
 
     def _read(self, data: bytes, at_ns: int) -> None:
-        reply = self.reply
+        decoder, contents = self._decoder, 0
         if self.status == STATUS_OK and self._inflate is None:
-            bodies, consumed = self._decoder.whole_chunks(data)
-            contents = 0
+            bodies, consumed = decoder.whole_chunks(data)
             for body in bodies:
-                contents += self._read_event(body, at_ns)
-            if contents > 1:
-                self.merged += contents - 1
+                contents += self._read_events(body, at_ns)
             data = data[consumed:] if consumed else data
         if data:
-            self._read_any(data, at_ns)
-        if reply.done_ns is not None or reply.in_band_error is not None or self._decoder.complete:
+            contents += self._read_any(data, at_ns)
+        if contents > 1:
+            self.merged += contents - 1
+        if self.reply.over or decoder.complete:
             self._finish(at_ns, None)
-
-    def _read_event(self, body: bytes, at_ns: int) -> int:
-        """A transfer chunk that is one event, as most servers write a token; any other one goes the long way.
-
-        Returns:
-            Number of content chunks in it.
-        """
-        single = body[:6] == b"data: " and body.find(b"\n") == len(body) - 2 and body[-2:] == b"\n\n"
-        if not single or b"\r" in body or not self._events.between_events:
-            return self._read_events(body, at_ns)
-        if not self.reply.take_data(body[6:-2], at_ns):
-            return 0
-        self._on_content(at_ns)
-        return 1
+        self._plain = (
+            self.status == STATUS_OK
+            and self._inflate is None
+            and decoder.between_chunks
+            and self._events.between_events
+        )
 
     def _read_events(self, body: bytes, at_ns: int) -> int:
         contents = 0
@@ -143,7 +148,7 @@ class Exchange:
                 self._on_content(at_ns)
         return contents
 
-    def _read_any(self, data: bytes, at_ns: int) -> None:
+    def _read_any(self, data: bytes, at_ns: int) -> int:
         decoder = self._decoder
         body = decoder.feed(data)
         if self.status is None and decoder.status is not None:
@@ -155,8 +160,8 @@ class Exchange:
             body = self._inflate(body)
         if decoder.status not in {None, STATUS_OK}:
             self._error_body = (self._error_body + body)[:MAX_ERROR_BODY_BYTES]
-        elif body:
-            self.merged += max(self._read_events(body, at_ns) - 1, 0)
+            return 0
+        return self._read_events(body, at_ns) if body else 0
 
     def _finish(self, at_ns: int, transport_error: str | None) -> None:
         """The response has ended, well or not."""
@@ -165,3 +170,21 @@ class Exchange:
             problem = transport_error  # a server that reports its failure and hangs up: the report says more
         wanted = self.due.planned.output_tokens if self._force_length else None
         self.end(at_ns, problem or self.reply.problem(wanted))
+
+
+def _one_event(data: bytes) -> bytes | None:
+    """The data of a read that is one transfer chunk holding one plain event, as most servers write a token.
+
+    None for anything else, which goes the long way.
+    """
+    end = data.find(b"\r\n", 1, SIZE_LINE_BYTES)
+    begin = end + 2 + len(DATA)
+    if end < 0 or data[end + 2 : begin] != DATA or data.find(b"\n", begin) != len(data) - len(END_OF_EVENT):
+        return None
+    if not data[:end].isalnum() or b"\r" in data[begin : -len(END_OF_EVENT)]:
+        return None
+    try:
+        size = int(data[:end], 16)
+    except ValueError:
+        return None
+    return data[begin : -len(END_OF_EVENT)] if size == len(data) - end - 4 else None

@@ -52,6 +52,11 @@ class ResponseDecoder:
         """Whether the response has ended as its framing says."""
         return self._state is _State.COMPLETE
 
+    @property
+    def between_chunks(self) -> bool:
+        """Whether the next byte begins a transfer chunk."""
+        return self._state is _State.CHUNK_SIZE and self._at >= len(self._buffer)
+
     def whole_chunks(self, data: bytes) -> tuple[list[bytes], int]:
         """The transfer chunks that `data` begins with, as far as they are whole, and how many bytes they are.
 
@@ -60,7 +65,7 @@ class ResponseDecoder:
         """
         bodies: list[bytes] = []
         at, length = 0, len(data)
-        if self._state is not _State.CHUNK_SIZE or self._at < len(self._buffer):
+        if not self.between_chunks:
             return bodies, 0
         while at < length:
             end = data.find(b"\r\n", at, at + len("ffffffff") + 2)

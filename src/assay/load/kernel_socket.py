@@ -9,6 +9,8 @@ Source: Documentation/networking/timestamping.rst of the Linux kernel.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import select
 import socket
 import struct
@@ -153,7 +155,7 @@ class KernelConnection:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_SOFTWARE | SOFTWARE)
-            await asyncio.get_running_loop().sock_connect(sock, (address.host, address.port))
+            await _connect(sock, (address.host, address.port))
         except BaseException:
             sock.close()
             raise
@@ -248,3 +250,37 @@ class KernelConnection:
             self.abort()
         else:
             self._settling = self._loop.call_later(SETTLE_S, self.abort)
+
+
+async def _connect(sock: socket.socket, address: tuple[str, int]) -> None:
+    """Connect a non-blocking socket.
+
+    The event loop's own way asks a thread whether the address is one, which costs more than the connection.
+
+    Raises:
+        OSError: nobody listens there.
+    """
+    code = sock.connect_ex(address)
+    if code == errno.EINPROGRESS:
+        at_once = select.poll()
+        at_once.register(sock, select.POLLOUT)
+        if not at_once.poll(0):  # over loopback it has succeeded or failed already
+            await _writable(sock)
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+    loop.add_writer(sock, _tell, ready)
+    try:
+        await ready
+    finally:
+        loop.remove_writer(sock)
+
+
+def _tell(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)

@@ -42,8 +42,9 @@ class _Choice(msgspec.Struct, gc=False):
 
     def content(self) -> str:
         """Text of a chunk, wherever the server put it; tool calls count as content, by their JSON."""
-        in_delta = "" if self.delta is None else self.delta.text()
-        return self.text + in_delta if self.text else in_delta
+        if self.delta is None:
+            return self.text or ""
+        return self.text + self.delta.text() if self.text else self.delta.text()
 
 
 class _CachedTokens(msgspec.Struct, gc=False):
@@ -95,6 +96,11 @@ class Reply:
         self.done_ns: int | None = None
         """Arrival of `[DONE]`."""
         self.in_band_error: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended or failed by its own word."""
+        return self.done_ns is not None or self.in_band_error is not None
 
     def take(self, event: Event, at_ns: int) -> bool:
         """Read one event that arrived at `at_ns`; True when it brought content."""
@@ -150,12 +156,13 @@ class Reply:
             if reason in _FAILED_FINISHES:
                 self.in_band_error = self.in_band_error or f"finish_reason {reason!r}"
         # A rising count or token ids prove a token without visible text; the final usage does not.
-        if not text and not choice.token_ids and not (num_new > 0 and not reason):
+        ids = choice.token_ids
+        if not text and not ids and not (num_new > 0 and not reason):
             return False
-        if not self.chunk_ns:
+        if self.first_text is None:
             self.first_text = text
         self.chunk_ns.append(at_ns)
-        self.chunk_tokens.append(len(choice.token_ids) if choice.token_ids else num_new)
+        self.chunk_tokens.append(len(ids) if ids else num_new)
         if self.texts is not None:
             self.texts.append(text)
         return True
