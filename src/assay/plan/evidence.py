@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from assay.records.run import Measures, RunStatus
-from assay.records.spec import MetricName
+from assay.records.spec import Budget, MetricName
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Calibration, Effect
 from assay.stats.brackets import Brackets, Noise, Point, brackets, pool, residual_noise, successive_noise
 from assay.stats.sequential import effect, min_detectable_effect
+from assay.stats.spending import Looks, nominal_alpha
 from assay.units import NS_PER_S
 
 NS_PER_HOUR = 3600 * NS_PER_S
@@ -128,8 +129,12 @@ def screen_effect(state: CampaignState, candidate: str) -> Effect | None:
         series_brackets(state, MAIN).of(candidate),
         box_noise(state, without=candidate),
         alpha=spec.statistics.screen_alpha,
-        max_looks=spec.budget.max_brackets,
+        looks=_looks(spec.budget, spec.budget.max_brackets),
     )
+
+
+def _looks(budget: Budget, last: int) -> Looks:
+    return Looks(min(budget.min_brackets, last), last)
 
 
 def composition_effect(state: CampaignState, candidate: str, num_promising: int) -> Effect | None:
@@ -139,7 +144,7 @@ def composition_effect(state: CampaignState, candidate: str, num_promising: int)
         series_brackets(state, composition(candidate)).of(candidate),
         box_noise(state),
         alpha=spec.statistics.adopt_alpha / num_promising,
-        max_looks=spec.budget.composition_brackets,
+        looks=_looks(spec.budget, spec.budget.composition_brackets),
     )
 
 
@@ -162,7 +167,14 @@ def calibrate(state: CampaignState) -> Calibration | None:
         degrees_of_freedom=noise.degrees_of_freedom,
         bias=float(found.effects.mean()),
         min_detectable_effect=min_detectable_effect(
-            noise, budget.max_brackets, alpha=state.spec.statistics.screen_alpha / budget.max_brackets
+            noise,
+            budget.max_brackets,
+            alpha=nominal_alpha(
+                budget.max_brackets,
+                _looks(budget, budget.max_brackets),
+                state.spec.statistics.screen_alpha,
+                noise.degrees_of_freedom,
+            ),
         ),
         drift_per_hour=_drift_per_hour(state),
     )

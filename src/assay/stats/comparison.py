@@ -14,6 +14,7 @@ from typing import Literal
 from assay.records.verdict import Effect
 from assay.stats.brackets import Point, brackets, pool, residual_noise, successive_noise
 from assay.stats.sequential import effect
+from assay.stats.spending import Looks
 
 Answer = Literal["better", "worse", "same", "undecided"]
 
@@ -30,11 +31,6 @@ class Rules:
     """Sides besides the reference."""
     min_rounds: int
     max_rounds: int
-
-    @property
-    def num_looks(self) -> int:
-        """How often each side may be looked at."""
-        return self.max_rounds - self.min_rounds + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +59,7 @@ def judge(points: Sequence[Point], side: str, rules: Rules) -> Answered:
         return NOT_YET
     reference = [point.log_value for point in points if point.candidate is None]
     noise = pool(residual_noise(found), successive_noise(reference))
-    told = effect(own, noise, alpha=rules.alpha / rules.num_sides, max_looks=rules.num_looks)
+    told = effect(own, noise, alpha=rules.alpha / rules.num_sides, looks=Looks(rules.min_rounds, rules.max_rounds))
     return Answered(effect=told, answer="undecided" if told is None else _answer(told, rules.min_effect))
 
 

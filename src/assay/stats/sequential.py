@@ -1,12 +1,11 @@
 """Intervals that hold at every look, and the decision they allow.
 
-The analyst looks after each bracket, at most `max_looks` times. Each look spends an equal share of the error
-rate, so by the union bound the chance that any of the intervals misses is at most alpha, whatever the rule that
-stops the trial. The variance is moderated: the box's known noise enters as prior degrees of freedom, so a
-candidate can be judged from its first bracket on.
+The analyst looks after each bracket. The error rate is spent over these looks (`assay.stats.spending`), so the chance
+that any of the intervals misses is at most alpha, whatever the rule that stops the trial. The variance is moderated:
+the box's known noise enters as prior degrees of freedom, so a candidate can be judged from its first bracket on.
 
-Source: the union bound over looks is Bonferroni's; moderated variance as in Smyth 2004 (limma), equation for the
-posterior variance s~^2 = (d0 s0^2 + d s^2) / (d0 + d), here with d0 capped instead of estimated.
+Source: moderated variance as in Smyth 2004 (limma), equation for the posterior variance
+s~^2 = (d0 s0^2 + d s^2) / (d0 + d), here with d0 capped instead of estimated.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Literal
 
 from assay.records.verdict import Effect
 from assay.stats.brackets import Brackets, Noise, mean_effect, pool, residual_noise
+from assay.stats.spending import ONE_LOOK, Looks, nominal_alpha
 
 PRIOR_DEGREES_CAP = 16.0
 """Most degrees of freedom that the box's noise may lend: arms may differ in noise, so their own data must count."""
@@ -33,14 +33,14 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     return float(stdtrit(degrees_of_freedom, probability))
 
 
-def effect(found: Brackets, box: Noise | None, *, alpha: float, max_looks: int = 1) -> Effect | None:
-    """Estimate a candidate's effect with an interval that holds at every one of `max_looks` looks.
+def effect(found: Brackets, box: Noise | None, *, alpha: float, looks: Looks = ONE_LOOK) -> Effect | None:
+    """Estimate a candidate's effect with an interval that holds at every look.
 
     Args:
         found: the candidate's brackets so far, at least one.
         box: run-to-run noise known from other runs (A/A, other candidates).
         alpha: two-sided error rate over all looks.
-        max_looks: number of looks that may be taken in all.
+        looks: after which brackets it may be looked at.
 
     Returns:
         None when there is no bracket, or neither own nor borrowed degrees of freedom.
@@ -54,7 +54,8 @@ def effect(found: Brackets, box: Noise | None, *, alpha: float, max_looks: int =
     estimate, relative_variance = mean_effect(found)
     standard_error = math.sqrt(noise.variance * relative_variance)
     # The lower tail is exact where 1 - alpha would round to 1.
-    half = -student_quantile(alpha / max_looks / 2, noise.degrees_of_freedom) * standard_error
+    nominal = nominal_alpha(len(found), looks, alpha, capped.degrees_of_freedom if capped else 0.0)
+    half = -student_quantile(nominal / 2, noise.degrees_of_freedom) * standard_error
     return Effect(
         log_ratio=estimate,
         low=max(estimate - half, -MAX_LOG_RATIO),
