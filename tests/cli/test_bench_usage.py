@@ -83,6 +83,10 @@ def test_every_metric_of_the_record_can_be_asked_for_and_is_shown_with_a_unit() 
         ([*NAMED, "--sweep", "1,2", "--concurrency", "4"], "--sweep and --concurrency contradict"),
         ([*NAMED, "--sweep", "1,2", "--rate", "4"], "--sweep and --rate contradict"),
         ([*NAMED, "--sweep", "1,2", "--arrival", "poisson"], "--sweep and --arrival contradict"),
+        ([*NAMED, "--rate", "5", "--ramp", "30"], "--ramp 30 belongs to --arrival ramp:A-B, not to poisson"),
+        ([*NAMED, "--arrival", "ramp:1-5", "--ramp", "0"], "ramp"),
+        ([*NAMED, "--sweep", "1,2", "--ramp", "4"], "--sweep and --ramp contradict"),
+        ([*NAMED, "--ceiling", "0"], "ceiling"),
         ([*NAMED, "--slo", "ttft=500"], "wants a unit"),
         ([*NAMED, "--slo", "itl=5ms"], "not a bound on ttft, tpot or e2e"),
         ([*NAMED, "--slo", "ttft=0ms"], "above zero"),
@@ -198,6 +202,11 @@ def test_without_a_word_about_it_the_load_is_eight_closed_streams() -> None:
 def test_a_rate_alone_is_poisson_without_a_limit_and_a_concurrency_beside_it_is_one() -> None:
     assert (load(rate=5.0).read_arrival().kind, load(rate=5.0).read_arrival().concurrency) == ("poisson", None)
     assert load(rate=5.0, concurrency=9).read_arrival().concurrency == 9
+
+
+def test_a_ramp_rises_within_the_seconds_that_are_given_and_in_a_minute_otherwise() -> None:
+    assert load(arrival="ramp:1-50", ramp_s=120.0).read_arrival().ramp_s == 120
+    assert load(arrival="ramp:1-50").read_arrival().ramp_s == 60
 
 
 def test_input_and_output_are_short_for_a_synthetic_workload_and_join_one_that_is_spelled() -> None:

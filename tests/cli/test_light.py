@@ -28,3 +28,9 @@ def test_status_of_a_finished_campaign_imports_no_numerics_and_no_database_layer
     loaded = modules_loaded_by(["-m", "assay", "status", "--folder", str(finished)])
 
     assert loaded & HEAVY == {"pydantic", "rich"}
+
+
+def test_status_of_a_campaign_in_progress_counts_what_is_left_without_numerics(halfway: Path) -> None:
+    loaded = modules_loaded_by(["-m", "assay", "status", "--folder", str(halfway)])
+
+    assert loaded & HEAVY == {"pydantic", "rich"}

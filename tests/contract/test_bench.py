@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,9 @@ import pytest
 
 from assay import api
 from assay.errors import EngineError, UsageError
+from assay.load.bench import measure_point, prepare
+from assay.load.ceiling import physical_ceiling
+from assay.load.server import Server
 from assay.ports_bench import Live
 from assay.process import Piped
 from assay.records.bench import Arrival, BenchResult, BenchSpec, Dataset, Lengths, Slo, Synthetic
@@ -86,6 +90,15 @@ def test_a_known_schedule_is_measured_as_what_it_is_and_every_gate_passes(tmp_pa
     assert measures.goodput_per_s == pytest.approx(measures.requests_per_s)
     assert (measures.mean_output_tokens, result.errors) == (20, {})
     assert result.realised["output_tokens_max"] == 20
+
+
+def test_answers_of_one_length_do_not_end_all_at_once(tmp_path: Path):
+    benched(tmp_path, arrival=Arrival(concurrency=16), workload=Synthetic(input=fixed(16), output=fixed(40)))
+    rows = pq.read_table(tmp_path / "requests.parquet").to_pylist()
+    ends = sorted(row["ended_ns"] for row in rows if row["error"] is None)
+    whole_s = 0.05 + 39 * 0.02
+    # Sixteen streams, spread evenly: one ends each sixteenth of an answer's time. In step it would be all of it.
+    assert max(gaps(ends)) < whole_s * 1e9 / 3
 
 
 def test_it_leaves_every_request_and_files_that_other_tools_read(tmp_path: Path):
@@ -261,3 +274,80 @@ def redirecting(to: str) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def listing(*models: dict[str, str]) -> Iterator[str]:
+    """A server that says which models it serves, and nothing else."""
+    said = json.dumps({"data": list(models)}).encode()
+
+    class Listing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.path == "/v1/models"
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Length", str(len(said) if known else 0))
+            self.end_headers()
+            self.wfile.write(said if known else b"")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Listing) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_several_models_of_which_none_was_named_are_refused_with_their_names():
+    with listing({"id": "big", "root": "org/big"}, {"id": "small", "root": "org/small"}) as url:
+        with pytest.raises(UsageError, match="serves 2 models, and none was named") as refused:
+            Server(url).served()
+        assert Server(url).served("small").model == "small"
+    assert "--model: big, small" in (refused.value.hint or "")
+
+
+def test_a_model_with_adapters_and_further_names_is_taken_and_a_note_says_so():
+    base, alias = {"id": "base", "root": "org/m"}, {"id": "alias", "root": "org/m"}
+    adapter = {"id": "lora", "root": "adapters/lora", "parent": "base"}
+    with listing(base, alias, adapter) as url:
+        served = Server(url).served()
+    assert served.model == "base"
+    assert "no model was named: base was taken; alias, lora are other names or adapters" in (served.note or "")
+    with listing(base) as url:
+        assert Server(url).served().note is None
+
+
+def test_what_was_decided_for_the_user_is_recorded(tmp_path: Path):
+    with null_server() as null:
+        prepared = prepare(spec(null.url, model="", window_s=0.4, windows=1))
+        noted = replace(prepared, served=replace(prepared.served, note="no model was named: null was taken"))
+        result = measure_point(noted, tmp_path, Silent()).result
+    assert prepared.spec.model == "null"
+    assert result.notes == ["no model was named: null was taken"]
+
+
+def test_a_result_above_the_physical_ceiling_does_not_count(tmp_path: Path):
+    result = benched(tmp_path, ceiling_tokens_per_s=100.0, ceiling_source="bandwidth over bytes a token")
+    gate = next(gate for gate in result.gates if not gate.passed)
+    assert failed(result) == {"below-physical-ceiling"}
+    assert "of the ceiling of 100 (bandwidth over bytes a token)" in gate.evidence
+    assert gate.remedy
+
+
+def test_a_result_at_or_below_the_ceiling_counts():
+    assert physical_ceiling(100.0, 100.0, "given").passed
+    assert not physical_ceiling(100.1, 100.0, "given").passed
+
+
+def test_the_windows_of_a_ramp_begin_when_the_rate_has_risen(tmp_path: Path):
+    law = Arrival(kind="ramp", start_rate_per_s=1.0, rate_per_s=40.0, ramp_s=2.0)
+    result = benched(tmp_path, arrival=law)
+    assert not failed(result)
+    assert min(point.at_s for point in result.series if point.measured) >= 2.0
+    assert result.measures is not None
+    assert result.measures.offered_per_s == 40.0
+    assert result.measures.sent_per_s == pytest.approx(40.0, rel=0.4)

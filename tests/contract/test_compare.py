@@ -9,6 +9,7 @@ import pytest
 
 from assay import api
 from assay.errors import EngineError, UsageError
+from assay.ports_bench import Live
 from assay.records.bench import Arrival, Lengths, Synthetic
 from assay.records.compare import CompareQuestion
 from tests.contract.null import Silent, null_server
@@ -48,7 +49,7 @@ def test_a_lower_latency_is_better_and_its_percent_is_negative(tmp_path: Path):
 
 def test_launch_commands_are_started_on_loopback_for_every_run_and_stopped_after_it(tmp_path: Path):
     progress = Silent()
-    found = api.compare([f"{NULL} 50", f"{NULL} 25"], question(max_rounds=3), tmp_path, progress)
+    found = api.compare([f"{NULL} 50", f"{NULL} 25"], question(max_rounds=3, max_foreign_cores=2.0), tmp_path, progress)
     assert found.verdicts == {"B": "worse"}
     assert all(side.launched for side in found.sides)
     assert len(found.values["A"]) == len(found.values["B"]) + 1
@@ -66,3 +67,46 @@ def test_a_command_whose_port_is_unclear_is_refused_with_what_to_write(tmp_path:
     with pytest.raises(UsageError) as refused:
         api.compare(["my-server --listen 80", "my-server"], question(), tmp_path, Silent())
     assert "{port}" in (refused.value.hint or "")
+
+
+class Stopped(Silent):
+    """Presses Ctrl-C in the load of one run."""
+
+    def __init__(self, in_run: int) -> None:
+        super().__init__()
+        self._left = in_run
+
+    def phase(self, text: str, done_s: float, total_s: float | None) -> None:
+        self._left -= ", run " in text
+
+    def tick(self, live: Live) -> None:
+        if self._left <= 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+def test_an_interrupted_comparison_is_carried_on_by_the_same_command_and_loses_no_whole_run(tmp_path: Path):
+    asked = question(min_rounds=1, max_rounds=1, window_s=0.4, windows=1)
+    stopped, later = Stopped(in_run=2), Silent()
+    with null_server() as one, null_server() as other:
+        sides = [one.url, other.url]
+        with pytest.raises(KeyboardInterrupt):
+            api.compare(sides, asked, tmp_path, stopped)
+        whole = {path: path.read_bytes() for path in tmp_path.glob("*/result.json")}
+        found = api.compare(sides, asked, tmp_path, later)
+
+    assert len(whole) == 1
+    assert any("1 whole run is kept" in said for said in stopped.results)
+    assert any("carried on: 1 whole run is in" in said for said in later.results)
+    assert all(path.read_bytes() == content for path, content in whole.items())
+    # After the pause the reference comes first: a run is held against neighbours on its side of it. Run 2 was cut.
+    assert sorted(path.parent.name for path in tmp_path.glob("*/result.json"))[:3] == ["001-A", "003-A", "004-B"]
+    assert len(found.values["A"]) == 3
+    assert len(found.values["B"]) == 1
+
+
+def test_a_comparison_stopped_before_its_first_run_is_whole_leaves_the_folder_to_any_other(tmp_path: Path):
+    with null_server() as null, pytest.raises(KeyboardInterrupt):
+        api.compare([null.url, null.url], question(), tmp_path, Stopped(in_run=1))
+    with null_server() as null, pytest.raises(KeyboardInterrupt):
+        api.compare([null.url, null.url], question(min_effect=0.1), tmp_path, Stopped(in_run=1))

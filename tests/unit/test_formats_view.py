@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from assay.cli.import_ import FORMATS as OFFERED
 from assay.cli.import_ import import_command
 from assay.errors import UsageError
+from assay.formats.columns import RequestColumns
 from assay.formats.read import read_bytes
 from assay.records.imported import FORMATS, ImportedResult
 from assay.render.imported import imported_view
@@ -73,7 +75,7 @@ def test_what_was_not_recomputed_is_as_told_with_the_reason_once() -> None:
     text = drawn(imported(sglang_row(FOUND, detailed=False)), 300)
 
     assert row(text, "ITL")[-3:] == ["as", "told", "no"]
-    assert text.count("not recomputed: the row has no arrays") == 1
+    assert text.count("not recomputed: the row's arrays are missing") == 1
     assert "TTFT, TPOT, ITL, E2E not recomputed" in text
 
 
@@ -137,13 +139,17 @@ def test_the_command_prints_json_for_programs(tmp_path: Path) -> None:
     assert (first["kind"], second["kind"]) == ("vllm", "llama-bench")
 
 
-def test_a_format_that_is_named_is_the_one_that_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("named", "row", "like"), [("sglang", vllm_row, "vllm"), ("vllm", sglang_row, "sglang")])
+def test_a_format_that_is_named_and_does_not_fit_is_refused_with_the_one_that_does(
+    tmp_path: Path, named: str, row: Callable[[RequestColumns], dict[str, Any]], like: str
+) -> None:
     path = tmp_path / "run.json"
-    path.write_text(json.dumps(vllm_row(FOUND)), encoding="utf-8")
-    result = invoke(str(path), "--format", "guidellm")
+    path.write_text(json.dumps(row(FOUND)), encoding="utf-8")
+    result = invoke(str(path), "--format", named)
 
     assert isinstance(result.exception, UsageError)
-    assert "nothing in it is a result of guidellm" in result.exception.message
+    assert f"this is not {named}: by its keys it looks like {like}" in result.exception.message
+    assert f"--format {like}" in (result.exception.hint or "")
 
 
 def test_the_formats_that_the_command_offers_are_those_that_are_read() -> None:

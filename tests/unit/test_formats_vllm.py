@@ -228,9 +228,44 @@ def test_a_wrong_value_is_named_with_its_file_and_place(key: str, value: object,
     assert "--format" in (caught.value.hint or "")
 
 
-def test_arrays_of_different_lengths_are_an_error_that_gives_the_lengths() -> None:
+def test_arrays_of_different_lengths_leave_vllms_own_summary_with_the_lengths_and_how_to_save_them() -> None:
+    result = imported(vllm_row(columns(count=20)) | {"ttfts": [0.1]})
+
+    assert said(result, "ttfts 1, itls 20")
+    assert said(result, "--save-detailed")
+    for name in LATENCIES:
+        latency = result.latency(name)
+        assert "different lengths" in (latency.why_not or "")
+        assert latency.tool_said is not None
+        assert latency.shown == latency.tool_said
+    assert (result.completed, result.rates.requests_per_s) == (20, pytest.approx(20 / 30))
+
+
+def test_arrays_of_different_lengths_without_a_summary_are_an_error_that_gives_the_lengths() -> None:
+    row = {"duration": 3.0, "completed": None, "request_throughput": None, "ttfts": [0.1], "itls": [[0.1], [0.2]]}
     with pytest.raises(UsageError, match="ttfts 1, itls 2"):
-        imported(vllm_row(columns(count=2)) | {"ttfts": [0.1]})
+        imported(row)
+
+
+def test_an_empty_array_beside_full_ones_is_taken_as_not_saved_and_the_rest_is_recomputed() -> None:
+    result = imported(vllm_row(columns(count=50)) | {"ttfts": []})
+
+    assert [name for name in LATENCIES if result.latency(name).recomputed] == ["itl", "e2e"]
+    assert "no `ttfts`" in (result.latency("ttft").why_not or "")
+    assert "--save-detailed" in (result.latency("ttft").why_not or "")
+    assert result.latency("ttft").shown == result.latency("ttft").tool_said
+    assert said(result, "nothing is in `ttfts`")
+
+
+def test_arrays_that_are_all_empty_say_so_and_leave_the_summary() -> None:
+    row = vllm_row(columns(count=50))
+    result = imported(row | {key: [] for key in (*DETAILED, "latencies", "queue_times")})
+
+    assert {result.latency(name).why_not for name in LATENCIES} == {
+        "the row's arrays are empty: `vllm bench serve --save-result --save-detailed` saves them"
+    }
+    assert all(result.latency(name).shown for name in LATENCIES)
+    assert result.num_requests == 50
 
 
 def test_unknown_keys_are_ignored() -> None:

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from assay.plan.forecast import describe_next, remaining_s
+from assay.plan.forecast import describe_next
+from assay.plan.remaining import remaining_s
 from assay.plan.steps import AskApproval, Done
 from assay.plan.todo import todo
 from assay.records.run import Purpose

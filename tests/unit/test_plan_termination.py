@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.plan.forecast import describe_next, remaining_s
+from assay.plan.forecast import describe_next
+from assay.plan.remaining import remaining_s
 from assay.plan.steps import AskApproval, Done, GiveUp
 from assay.plan.todo import todo
 from assay.records.run import RunIntent, RunStatus

@@ -1,4 +1,4 @@
-"""The machine probe: parsers on recorded texts, judgements on given facts, and the real machine once."""
+"""The machine probe: parsers on recorded texts, and the real machine once."""
 
 import os
 import subprocess
@@ -9,13 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from assay.probes.cgroup import memory_limit_bytes, parse_cpu_max, parse_membership, quota_cores
+from assay.probes.cgroup import memory_limit_bytes, parse_cpu_max, parse_membership, quota_cores, usable_cores
 from assay.probes.cpu import parse_cpuinfo, parse_meminfo
-from assay.probes.findings import Conditions, findings, usable_cores
 from assay.probes.machine import MachineProbe, create
 from assay.probes.servers import foreign_servers, program_of
 from assay.probes.usage import Usage, shares
-from assay.units import GIB_BYTES, MIB_BYTES
+from assay.units import GIB_BYTES
 
 XEON = "\n\n".join(
     f"""processor\t: {number}
@@ -45,19 +44,6 @@ SwapTotal:       2000000 kB
 SwapFree:         500000 kB
 HugePages_Total: 3
 """
-CALM = Conditions(
-    logical_cores=8,
-    affinity_cores=8,
-    quota_cores=None,
-    load_1m=0.1,
-    governors=frozenset({"performance"}),
-    frequency_driver="acpi-cpufreq",
-    swap_used_bytes=0,
-    available_memory_bytes=32 * GIB_BYTES,
-    free_disk_bytes=100 * GIB_BYTES,
-    folder="/campaigns",
-    servers=[],
-)
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -154,39 +140,6 @@ def test_usable_cores_are_what_affinity_and_quota_leave(logical, affinity, quota
     assert usable_cores(logical, affinity, quota) == usable
 
 
-def test_a_calm_machine_has_no_findings():
-    assert findings(CALM) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "severity", "evidence"),
-    [
-        ({"affinity_cores": 1}, "warning", "usable cores: 1"),
-        ({"quota_cores": 3.5}, "warning", "quota: 3.5 cores"),
-        ({"load_1m": 4.2}, "warning", "4.20 on 8"),
-        ({"governors": frozenset({"powersave"})}, "warning", "acpi-cpufreq"),
-        ({"governors": frozenset({"powersave"}), "frequency_driver": "intel_pstate"}, "note", "intel_pstate"),
-        ({"swap_used_bytes": 200 * MIB_BYTES}, "warning", "200 MiB"),
-        ({"available_memory_bytes": 500 * MIB_BYTES}, "warning", "500 MiB"),
-        ({"free_disk_bytes": 500 * MIB_BYTES}, "warning", "free at /campaigns: 500 MiB"),
-        ({"free_disk_bytes": 5 * MIB_BYTES}, "blocker", "5 MiB"),
-        ({"servers": [(4711, "llama-server")]}, "warning", "process 4711: llama-server"),
-    ],
-)
-def test_each_disturbance_is_found_with_evidence_and_remedy(change, severity, evidence):
-    (finding,) = findings(replace(CALM, **change))
-    assert finding.severity == severity
-    assert evidence in finding.evidence
-    assert finding.remedy
-
-
-def test_what_is_unknown_is_not_judged_and_blockers_come_first():
-    names = ["load_1m", "frequency_driver", "swap_used_bytes", "available_memory_bytes", "free_disk_bytes"]
-    unknown = replace(CALM, governors=frozenset(), **dict.fromkeys(names))
-    assert findings(unknown) == []
-    assert [f.severity for f in findings(replace(CALM, load_1m=9.0, free_disk_bytes=0))] == ["blocker", "warning"]
-
-
 @pytest.mark.parametrize(
     ("argv", "program"),
     [
@@ -243,7 +196,7 @@ def test_rounding_of_the_counters_never_shows_as_negative():
 
 def test_a_machine_is_described_from_its_files(tmp_path):
     cpufreq = {f"sys/devices/system/cpu/cpu{n}/cpufreq/scaling_cur_freq": f"{2_000_000 + n}" for n in range(2)}
-    nodes = {f"sys/devices/system/node/node{n}/cpulist": "0" for n in range(2)}
+    nodes = {f"sys/devices/system/node/node{n}/cpulist": f"{n}" for n in range(2)}
     root = tree(tmp_path, {"proc/cpuinfo": XEON, "proc/meminfo": MEMINFO, **cpufreq, **nodes})
     probe = MachineProbe(root, folder=tmp_path)
     machine = probe.machine()

@@ -8,9 +8,10 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
-from assay.records.bench import Arrival, BenchResult, Comparison, SweepResult
+from assay.records.bench import Arrival, BenchResult, Comparison, SeriesPoint, SweepResult
 from assay.render import text_plots
 from assay.render.bench_charts import bench_charts, compare_charts, measured_windows, sweep_charts
+from assay.render.bench_facts import load_facts
 from assay.render.bench_live import LiveBench, PlainBench, QuietBench
 from assay.render.bench_report import bench_html, compare_html, sweep_html
 from assay.render.bench_view import bench_view, sweep_view
@@ -21,6 +22,7 @@ from tests.unit import bench_records as made
 from tests.unit.test_render_progress import Clock
 from tests.unit.test_render_report import Page
 
+NO_FIRST_TOKEN = {"ttft_p50_s": None, "ttft_p99_s": None}
 RESULTS: dict[str, BenchResult] = {
     "closed": made.result(), "open": made.open_loop(), "refused": made.refused(), "unmeasured": made.unmeasured(),
 }  # fmt: skip
@@ -239,6 +241,37 @@ def test_a_slow_start_does_not_press_the_measured_windows_flat() -> None:
     assert max(heights) <= 2.5
 
 
+def with_first_tokens(every: int, silent: range = range(0)) -> list[SeriesPoint]:
+    """A load in whose every n-th stretch a first token came, except in the silent ones."""
+    some = next(point for point in made.series() if point.ttft_p50_s)
+    return [
+        some.model_copy(update={"at_s": 0.25 * at} | ({} if at % every == 0 and at not in silent else NO_FIRST_TOKEN))
+        for at in range(120)
+    ]
+
+
+def test_sparse_first_tokens_are_dots_on_one_line_and_not_dashes() -> None:
+    chart = bench_charts(made.result(series=with_first_tokens(every=4)))["ttft"]
+
+    assert chart.count('<polyline class="line baseline"') == 1
+    assert chart.count('class="median baseline"') == 30
+
+
+def test_the_line_of_first_tokens_breaks_where_none_came_for_unusually_long() -> None:
+    stalled = bench_charts(made.result(series=with_first_tokens(every=4, silent=range(40, 80))))["ttft"]
+    dense = bench_charts(made.result(series=with_first_tokens(every=1)))["ttft"]
+
+    assert stalled.count('<polyline class="line baseline"') == 2
+    assert (dense.count('<polyline class="line baseline"'), dense.count('class="median baseline"')) == (1, 0)
+
+
+def test_what_was_decided_for_the_user_stands_with_the_load() -> None:
+    result = made.result(notes=["no model was named: base was taken"])
+
+    assert "no model was named: base was taken" in bench_html(result)
+    assert ("note", "no model was named: base was taken") in load_facts(result)
+
+
 def test_nothing_is_drawn_of_nothing() -> None:
     assert set(bench_charts(made.unmeasured()).values()) == {""}
     assert set(sweep_charts(SWEEPS["nothing"]).values()) == {""}
@@ -418,7 +451,7 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         ({"kind": "poisson", "rate_per_s": 4.5}, "poisson arrivals at 4.5/s"),
         ({"kind": "constant", "rate_per_s": 4, "concurrency": 9}, "constant arrivals at 4/s, at most 9 in flight"),
         ({"kind": "gamma", "rate_per_s": 4, "cv": 2}, "gamma arrivals at 4/s, CV 2"),
-        ({"kind": "ramp", "rate_per_s": 50, "start_rate_per_s": 1}, "arrivals rising from 1/s to 50/s"),
+        ({"kind": "ramp", "rate_per_s": 50, "start_rate_per_s": 1}, "arrivals rising from 1/s to 50/s over 60 s"),
         ({"kind": "trace"}, "the trace's own instants"),
         ({"kind": "trace", "rate_per_s": 3}, "the trace, rescaled to 3/s"),
     ],

@@ -8,11 +8,10 @@ import pytest
 from rich.console import Console, RenderableType
 
 from assay.plan.todo import todo
-from assay.records.machine import Finding
 from assay.records.verdict import VerdictKind
-from assay.records.views import Assessment, NextStep, Verification
+from assay.records.views import NextStep, Verification
 from assay.render import terminal
-from assay.testing.sample_state import sample_machine, sample_state, sample_variants
+from assay.testing.sample_state import sample_state, sample_variants
 
 VARIANTS = sample_variants()
 
@@ -73,19 +72,6 @@ def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
     assert "run r1: [bold]x[/bold] (9 s)" in text
     assert "why: [red]because" in text
     assert "2 min 10 s" in text
-
-
-def test_an_assessment_tells_severity_and_remedy_and_why_there_is_no_engine() -> None:
-    findings = [Finding(severity="blocker", title="no room", evidence="3 MiB free", remedy="free the disk")]
-    found = Assessment(
-        machine=sample_machine(), build=None, build_problem="llama-server is not in PATH", model=None,
-        model_problem="no such file: x.gguf", findings=findings, record=None,
-    )  # fmt: skip
-    text = drawn(terminal.assessment_view(found))
-    assert "blocker: no room (3 MiB free)" in text
-    assert "remedy: free the disk" in text
-    assert "none: llama-server is not in PATH" in text
-    assert "none: no such file: x.gguf" in text
 
 
 def test_a_record_that_does_not_hold_lists_every_problem() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from assay.stats.brackets import Brackets, Noise, Point, brackets, mean_effect, pool, residual_noise
+from assay.stats.brackets import Brackets, Noise, Point, bracketed, brackets, mean_effect, pool, residual_noise
 
 RUN_SD = 0.05
 
@@ -117,3 +117,11 @@ def test_the_noise_of_one_bracket_is_what_single_brackets_scatter_by() -> None:
 
     stated = Noise(variance=RUN_SD**2, degrees_of_freedom=1).bracket_sd
     assert np.std(effects) == pytest.approx(stated, rel=4 * math.sqrt(1 / (2 * n)))
+
+
+def test_brackets_are_counted_as_they_are_made() -> None:
+    order = ["r", "a", "r", "b", "r", "r", "a", "b", "r", "a"]
+    points = [Point(candidate=None if name == "r" else name, log_value=0.0) for name in order]
+
+    assert bracketed(points) == [1, 3]
+    assert [points[place].candidate for place in bracketed(points)] == brackets(points).candidates

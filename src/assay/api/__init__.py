@@ -3,9 +3,11 @@
 Every verb takes the campaign's folder. Imports are inside the verbs: a verb costs what it uses.
 """
 
-from assay.api.bench import bench, find_model, sweep
+from assay.api.bench import bench, sweep
+from assay.api.characterize import characterize
 from assay.api.compare import compare
 from assay.api.demo import QUICK_DEMO, demo
+from assay.api.estimate import estimate, known_devices, known_models, search_layouts
 from assay.api.import_ import import_results
 from assay.api.inspect import export, next_step, passed_over, remaining_s, report, status, todo, verify
 from assay.api.run import run
@@ -15,20 +17,24 @@ __all__ = [
     "QUICK_DEMO",
     "assess",
     "bench",
+    "characterize",
     "compare",
     "demo",
+    "estimate",
     "export",
-    "find_model",
     "import_results",
     "init",
     "init_from_command",
     "init_from_url",
+    "known_devices",
+    "known_models",
     "next_step",
     "passed_over",
     "plan",
     "remaining_s",
     "report",
     "run",
+    "search_layouts",
     "status",
     "sweep",
     "todo",

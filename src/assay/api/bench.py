@@ -1,4 +1,4 @@
-"""Verbs that measure a server outside a campaign: bench, sweep, find_model."""
+"""Verbs that measure a server outside a campaign: bench, sweep."""
 
 from __future__ import annotations
 
@@ -6,38 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from assay.formats.columns import RequestColumns
     from assay.load.bench import Prepared
-    from assay.load.spool import SpooledRequest
+    from assay.load.columns import Columns
     from assay.ports_bench import BenchProgress
     from assay.records.bench import BenchResult, BenchSpec, SweepResult
 
 RESULT = "result.json"
-REQUESTS = "requests.parquet"
 VLLM = "vllm.json"
 LLMD = "llm-d.json"
 SWEEP = "sweep.json"
 PREPARING = "asking the server, measuring this client"
 
 
-def find_model(url: str, api_key_env: str | None = None) -> str:
-    """The model that a server serves: the only one, or the first.
-
-    Raises:
-        EngineError: nobody answers, or it names none.
-    """
-    from assay.load.server import Server
-
-    return Server(url, api_key_env).served().model
-
-
 def bench(spec: BenchSpec, folder: Path, progress: BenchProgress) -> BenchResult:
     """One load test of a server; writes requests.parquet, result.json, vllm.json and llm-d.json into `folder`.
 
     Raises:
-        UsageError: the workload does not fit the server, or its file is malformed.
+        UsageError: the workload does not fit the server, its file is malformed, or no model was named (an empty
+            `spec.model`) and the server has several.
         EngineError: the server cannot be reached.
         RecordError: the folder cannot be written.
     """
@@ -46,8 +35,7 @@ def bench(spec: BenchSpec, folder: Path, progress: BenchProgress) -> BenchResult
 
     progress.phase(PREPARING, 0.0, None)
     prepared = prepare(spec)
-    if prepared.left_out:
-        progress.result("left out of the file: " + ", ".join(f"{n} {why}" for why, n in prepared.left_out.items()))
+    _say_first(prepared, progress)
     progress.phase(f"{prepared.spec.model}: {arrival_words(prepared.spec.arrival)}", 0.0, None)
     return measured(prepared, folder, progress)
 
@@ -65,6 +53,7 @@ def sweep(spec: BenchSpec, concurrencies: Sequence[int], folder: Path, progress:
 
     progress.phase(PREPARING, 0.0, None)
     first = prepare(spec)
+    _say_first(first, progress)
     points: list[BenchResult] = []
     expected_s = spec.window_s * spec.windows + 2 * spec.warmup_min_s
     for number, streams in enumerate(sorted(concurrencies)):
@@ -85,9 +74,20 @@ def sweep(spec: BenchSpec, concurrencies: Sequence[int], folder: Path, progress:
 
 
 def measured(
-    prepared: Prepared, folder: Path, progress: BenchProgress, alive: Callable[[], bool] = lambda: True
+    prepared: Prepared,
+    folder: Path,
+    progress: BenchProgress,
+    alive: Callable[[], bool] = lambda: True,
+    judge: Callable[[BenchResult], BenchResult] = lambda result: result,
 ) -> BenchResult:
-    """One load test, with its files.
+    """One load test, with its files; result.json is the last of them.
+
+    Args:
+        prepared: what is known of server and client.
+        folder: where the files go.
+        progress: where to say what is being done.
+        alive: whether the server still lives.
+        judge: adds what the caller knows of the result, once the load is over and before anything is written.
 
     Raises:
         AssayError: as `bench`.
@@ -97,18 +97,27 @@ def measured(
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        result = measure_point(prepared, folder, progress, alive)
-        _write(folder, result)
+        found = measure_point(prepared, folder, progress, alive)
+        result = judge(found.result)
+        _write(folder, result, found.requests)
     except OSError as error:
         raise RecordError(
             f"cannot write {folder}: {error}", hint="free disk space, or give another --folder"
         ) from error
     finally:
-        _tidy(folder)
+        tidy(folder)
     return result
 
 
-def _tidy(folder: Path) -> None:
+def _say_first(prepared: Prepared, progress: BenchProgress) -> None:
+    """What the user may have meant otherwise."""
+    for note in prepared.notes:
+        progress.result(note)
+    if prepared.left_out:
+        progress.result("left out of the file: " + ", ".join(f"{n} {why}" for why, n in prepared.left_out.items()))
+
+
+def tidy(folder: Path) -> None:
     """Remove what only the load needed; of a test that was interrupted, that is all there is."""
     from contextlib import suppress
 
@@ -121,45 +130,47 @@ def _tidy(folder: Path) -> None:
         folder.rmdir()  # only an empty one goes
 
 
-def _write(folder: Path, result: BenchResult) -> None:
+def _write(folder: Path, result: BenchResult, requests: Columns) -> None:
     import json
 
     from assay.formats.llmd_export import llmd_report
     from assay.formats.vllm_export import vllm_json
-    from assay.load.runner import spools
-    from assay.load.spool import read_spools
-    from assay.load.table import write_parquet
     from assay.store.atomic import atomic_write
 
-    write_parquet(folder / REQUESTS, read_spools(spools(folder)), *(result.windows_ns or (None, None)))
-    atomic_write(folder / RESULT, result.model_dump_json(indent=2).encode())
     if result.measures is not None:
-        columns = _columns(read_spools(spools(folder)), result)
-        atomic_write(folder / VLLM, json.dumps(vllm_json(result, columns, detailed=True)).encode())
+        found = _columns(requests, result)
+        atomic_write(folder / VLLM, json.dumps(vllm_json(result, found, detailed=True)).encode())
         atomic_write(folder / LLMD, json.dumps(llmd_report(result), indent=2).encode())
+    atomic_write(folder / RESULT, result.model_dump_json(indent=2).encode())
 
 
-def _columns(requests: Iterable[SpooledRequest], result: BenchResult) -> RequestColumns:
+def _columns(requests: Columns, result: BenchResult) -> RequestColumns:
     """Requests that ended in the windows, whole or failed: what the exported percentiles are of."""
-    from itertools import pairwise
+    import numpy as np
 
     from assay.formats.columns import RequestColumns
-    from assay.load.exchange import CUT_BY_DRAIN
+    from assay.load.columns import MISSING
+
+    def known(counts: list[int]) -> list[int | None]:
+        return [None if count == MISSING else count for count in counts]
 
     begin_ns, end_ns = result.windows_ns or (0, 0)
-    counted = sorted(
-        (one for one in requests if begin_ns <= one.ended_ns < end_ns and one.error != CUT_BY_DRAIN),
-        key=lambda one: one.sent_ns,
-    )
-    chunks = [one.chunk_ns for one in counted]
+    ended = (requests.ended_ns >= begin_ns) & (requests.ended_ns < end_ns) & ~requests.cut
+    counted = np.flatnonzero(ended)[np.argsort(requests.sent_ns[ended], kind="stable")]
+    sent_ns, first_ns = requests.sent_ns[counted], requests.first_ns[counted]
+    ends = np.cumsum(requests.num_chunks)
+    begins = ends - requests.num_chunks
     return RequestColumns(
-        input_tokens=[one.input_tokens for one in counted],
-        output_tokens=[one.output_tokens for one in counted],
-        ttft_s=[(at[0] - one.sent_ns) / 1e9 if at else None for one, at in zip(counted, chunks, strict=True)],
-        latency_s=[(one.ended_ns - one.sent_ns) / 1e9 for one in counted],
-        itl_s=[[(later - earlier) / 1e9 for earlier, later in pairwise(at)] for at in chunks],
-        start_s=[(one.sent_ns - begin_ns) / 1e9 for one in counted],
-        error=[one.error for one in counted],
+        input_tokens=known(requests.input_tokens[counted].tolist()),
+        output_tokens=known(requests.output_tokens[counted].tolist()),
+        ttft_s=[
+            None if first == MISSING else (first - sent) / 1e9
+            for first, sent in zip(first_ns.tolist(), sent_ns.tolist(), strict=True)
+        ],
+        latency_s=((requests.ended_ns[counted] - sent_ns) / 1e9).tolist(),
+        itl_s=[(np.diff(requests.chunk_ns[begins[one] : ends[one]]) / 1e9).tolist() for one in counted],
+        start_s=((sent_ns - begin_ns) / 1e9).tolist(),
+        error=[requests.errors[one] for one in counted],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ if TYPE_CHECKING:
     from assay.ports_bench import BenchProgress
     from assay.records.bench import BenchResult, BenchSpec, Comparison
     from assay.records.compare import CompareQuestion
+    from assay.records.spec import Gates
     from assay.stats.brackets import Point
     from assay.stats.comparison import Answered, Rules
 
-RESULT = "comparison.json"
 ATTEMPTS = 3
 """A side whose run does not count is measured again, so often in a row."""
 
@@ -25,19 +26,26 @@ def compare(targets: list[str], question: CompareQuestion, folder: Path, progres
     Args:
         targets: URLs or launch commands (`assay.api.launch.serving`).
         question: what is judged, how sure it must be, on which load.
-        folder: where each run's files go.
+        folder: where each run's files go. The same question in a folder that holds some of its runs is carried on:
+            whole runs count, one that was cut is made again.
         progress: where to say what is being done.
 
     Raises:
-        UsageError: a target cannot be read, or the workload does not fit.
+        UsageError: a target cannot be read, the workload does not fit, or the folder holds something else.
         EngineError: a server does not start, or cannot be reached.
+        RecordError: the folder cannot be written, or was changed.
     """
-    state = _State(targets, question, folder, progress)
-    state.play()
-    found = state.comparison()
+    from assay.api.compare_folder import ANSWER
     from assay.store.atomic import atomic_write
 
-    atomic_write(folder / RESULT, found.model_dump_json(indent=2).encode())
+    state = _State(targets, question, folder, progress)
+    try:
+        state.play()
+    except BaseException:
+        state.say_what_is_kept()
+        raise
+    found = state.comparison()
+    atomic_write(folder / ANSWER, found.model_dump_json(indent=2).encode())
     return found
 
 
@@ -46,8 +54,10 @@ class _State:
 
     def __init__(self, targets: list[str], question: CompareQuestion, folder: Path, progress: BenchProgress) -> None:
         from assay import wiring
+        from assay.api.compare_folder import Runs
         from assay.stats.comparison import Rules
 
+        self._runs = Runs(folder, targets, question)
         self._question, self._folder, self._progress = question, folder, progress
         self._labels = question.labels or [chr(ord("A") + number) for number in range(len(targets))]
         self._targets = dict(zip(self._labels, targets, strict=True))
@@ -59,7 +69,8 @@ class _State:
         self._probe = wiring.probe()
         self._machine = self._probe.machine()
         self._spent_s: list[float] = []
-        self._runs = self._rounds = 0
+        self._noted: set[str] = set()
+        self._whole = self._rounds = 0
         self._rules: Rules = Rules(
             alpha=question.alpha,
             min_effect=question.min_effect,
@@ -70,16 +81,26 @@ class _State:
 
     def play(self) -> None:
         """Measure until every answer is there, or rounds run out, or a side cannot be measured."""
+        if self._runs.num_kept:
+            self._progress.result(f"carried on: {_runs_words(self._runs.num_kept)} in {self._folder}")
         order = Random(self._question.seed)
         if not self._measure(self._reference):
             return
         while self._rounds < self._question.max_rounds and (still_open := self._open()):
             order.shuffle(still_open)
             for label in still_open:
+                if self._runs.wants_reference(self._reference) and not self._measure(self._reference):
+                    return
                 if not (self._measure(label) and self._measure(self._reference)):
                     return
             self._rounds += 1
             self._judge()
+
+    def say_what_is_kept(self) -> None:
+        """For whoever stopped it."""
+        if self._whole:
+            told = f"{_runs_words(self._whole)} kept; the same command with --folder {self._folder} carries on"
+            self._progress.result(told)
 
     def comparison(self) -> Comparison:
         """What is known."""
@@ -135,15 +156,19 @@ class _State:
         return False
 
     def _run(self, label: str) -> BenchResult:
+        """A run that was made before, or one made now."""
+        result = self._runs.take(label) or self._run_now(label)
+        self._whole += 1
+        return result
+
+    def _run_now(self, label: str) -> BenchResult:
         from time import monotonic
 
         from assay.api.bench import measured
         from assay.api.launch import serving
         from assay.load.bench import prepare
 
-        self._runs += 1
-        folder = self._folder / f"{self._runs:03d}-{label}"
-        folder.mkdir(parents=True, exist_ok=True)
+        run, folder = self._runs.begin(label)
         expected_s = sum(self._spent_s) / len(self._spent_s) if self._spent_s else None
         left = (self._question.max_rounds - self._rounds) * 2 * len(self._open())
         total_s = None if expected_s is None else sum(self._spent_s) + expected_s * left
@@ -153,23 +178,43 @@ class _State:
         began = monotonic()
         self._probe.snapshot()  # begins the interval that the one after the run looks back on
         with serving(self._targets[label], folder / "server.log", self._question.start_timeout_s) as server:
-            result = measured(prepare(self._spec(server.url)), folder, self._progress, server.alive)
-            after = self._probe.snapshot(server.pid) if server.pid is not None else None
+            prepared = prepare(self._spec(server.url, run))
+            self._note(label, prepared.notes)
+            judge = partial(self._with_machine_gates, pid=server.pid)
+            result = measured(prepared, folder, self._progress, server.alive, judge)
         self._spent_s.append(monotonic() - began)
-        return result if after is None else self._with_machine_gates(result, after)
+        self._wait_for_quiet(result)
+        return result
 
-    def _with_machine_gates(self, result: BenchResult, after: dict[str, float | None]) -> BenchResult:
+    def _note(self, label: str, notes: list[str]) -> None:
+        """Once for each side: what was decided for the user."""
+        for note in notes if label not in self._noted else ():
+            self._progress.result(f"{label}: {note}")
+        self._noted.add(label)
+
+    def _with_machine_gates(self, result: BenchResult, pid: int | None) -> BenchResult:
         """A server of ours shares this machine: what else ran on it counts as it does in a campaign."""
-        from assay.campaign.gates import QUIET, machine_gates, wait_for_quiet
-        from assay.records.spec import Gates
+        if pid is None:
+            return result
+        from assay.campaign.gates import machine_gates
 
-        limits = Gates(max_foreign_cores=self._question.max_foreign_cores)
-        gates = machine_gates(after, self._machine, limits)
-        if any(gate.name == QUIET and not gate.passed for gate in gates):
-            wait_for_quiet(self._probe, limits, lambda text: self._progress.phase(text, sum(self._spent_s), None))
+        gates = machine_gates(self._probe.snapshot(pid), self._machine, self._limits())
         return result.model_copy(update={"gates": [*result.gates, *gates]})
 
-    def _spec(self, url: str) -> BenchSpec:
+    def _wait_for_quiet(self, result: BenchResult) -> None:
+        """After a run that other processes disturbed, the next one would be disturbed as well."""
+        from assay.campaign.gates import QUIET, wait_for_quiet
+
+        if any(gate.name == QUIET and not gate.passed for gate in result.gates):
+            say = partial(self._progress.phase, done_s=sum(self._spent_s), total_s=None)
+            wait_for_quiet(self._probe, self._limits(), say)
+
+    def _limits(self) -> Gates:
+        from assay.records.spec import Gates
+
+        return Gates(max_foreign_cores=self._question.max_foreign_cores)
+
+    def _spec(self, url: str, run: int) -> BenchSpec:
         """Neighbours of a bracket get the same prompts: what differs is the server."""
         from assay.records.bench import BenchSpec
 
@@ -183,7 +228,7 @@ class _State:
             window_s=question.window_s,
             windows=question.windows,
             warmup_max_s=question.warmup_max_s,
-            seed=question.seed if self._all_launched() else question.seed + 1000 * self._runs,
+            seed=question.seed if self._all_launched() else question.seed + 1000 * run,
             api_key_env=question.api_key_env,
         )
 
@@ -238,6 +283,10 @@ def metric_value(result: BenchResult, metric: str) -> float | None:
     else:
         value = getattr(measures, metric)
     return None if value is None else float(value)
+
+
+def _runs_words(number: int) -> str:
+    return f"{number} whole run{' is' if number == 1 else 's are'}"
 
 
 def _higher_is_better(metric: str) -> bool:

@@ -54,7 +54,7 @@ def next_step(folder: Path) -> NextStep:
 
 def remaining_s(state: CampaignState) -> float:
     """Expected measuring time until the campaign ends, in seconds."""
-    from assay.plan.forecast import remaining_s as left
+    from assay.plan.remaining import remaining_s as left
 
     return left(state)
 

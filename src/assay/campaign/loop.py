@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.campaign.bench import RUN_TOKEN, Bench
 from assay.campaign.run_protocol import make_run
 from assay.errors import ApprovalNeeded, EngineError, MeasurementError
-from assay.plan.forecast import remaining_s
 from assay.plan.next_step import next_step
+from assay.plan.remaining import remaining_s
 from assay.plan.steps import (
     AskApproval,
     Done,

@@ -21,7 +21,8 @@ NAME = re.compile(r"^(?:(\d+)-)?(.+)\.md$")
 OF_THE_HYPOTHESIS = ("priority", "status", "blocked_reason", "approved")
 KEYS = (
     "id", "title", "tier", *OF_THE_HYPOTHESIS, "predicted", "prior", "flags", "remove_flags", "artifact", "numerics",
-    "applies_when", "excludes", "verify", "expectation", "reported", "engine", "mechanism", "rationale", "risk",
+    "applies_when", "excludes", "verify", "expectation", "reported", "engine", "mechanism_id",
+    "mechanism", "rationale", "risk",
 )  # fmt: skip
 """What the front matter may hold, in the order in which it is written."""
 DEFAULTS: dict[str, Any] = {

@@ -23,6 +23,8 @@ COMMANDS = {
     "import": ("import_", "Read other tools' results, under one set of definitions."),
     "init": ("prepare", "Write assay.toml: model, baseline, workload, objective, budget."),
     "assess": ("prepare", "Take stock: machine, engine and its real flags, model, record."),
+    "estimate": ("estimate", "What a model would do on a box, by calculation: memory, speed, what would help."),
+    "characterize": ("characterize", "Where the time goes: ceilings of this machine, roofline, attribution of a run."),
     "plan": ("prepare", "Write the improvement documents and the todo."),
     "run": ("measure", "Carry the campaign on: calibrate, screen, compose, confirm."),
     "status": ("look", "Where the campaign is."),

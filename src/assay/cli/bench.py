@@ -33,6 +33,7 @@ METRICS = (
 )
 """What can be judged: `assay.records.compare.CompareMetric`, spelled again so that a help need not import it."""
 REMEDY = "the gates that failed are listed above, with what to do; the numbers stay in the folder"
+CEILING_SOURCE = "given with --ceiling"
 MIN_SIDES = 2
 
 
@@ -44,6 +45,7 @@ MIN_SIDES = 2
         "assay bench http://127.0.0.1:8000 --concurrency 64 --input 1000 --output 200",
         "assay bench http://127.0.0.1:8000 --rate 20 --slo ttft=500ms,tpot=50ms",
         "assay bench http://127.0.0.1:8000 --rate 20 --arrival gamma:2 --workload sharegpt:sharegpt.json",
+        "assay bench http://127.0.0.1:8000 --arrival ramp:1-50 --ramp 120",
         "assay bench http://127.0.0.1:8000 --sweep 1,4,16,64,256 --json > sweep.json",
         "assay bench https://api.example.com --endpoint chat --model some-model --api-key-env API_KEY",
     ],
@@ -63,6 +65,8 @@ MIN_SIDES = 2
 @click.option("--slo", metavar="BOUNDS", help="Bounds of a good request, for goodput: ttft=500ms,tpot=50ms,e2e=10s.")
 @click.option("--processes", type=click.IntRange(min=1), show_default="by a calibration", help="Load processes.")
 @click.option("--extra-body", multiple=True, metavar="NAME=VALUE", help="One more field of every request; repeatable.")
+@click.option("--ceiling", "ceiling_tokens_per_s", type=given.SECONDS, metavar="TOKENS_PER_S", show_default="none",
+              help="Output tokens/s that the machine cannot exceed: a result above it does not count.")  # fmt: skip
 @click.option("--max-error-share", type=spelling.read_share, metavar="SHARE", default="0%", show_default="0%",
               help="Share of failed requests up to which the numbers count.")  # fmt: skip
 @given.folder_option("bench")
@@ -129,15 +133,15 @@ def _sweep(sweep: str | None, told: dict[str, Any]) -> list[int]:
     """
     if sweep is None:
         return []
-    harmless = {"concurrency": None, "rate": None, "arrival": "closed"}
-    others = [f"--{name}" for name, value in harmless.items() if told[name] not in {None, value}]
+    harmless = {"concurrency": None, "rate": None, "arrival": "closed", "ramp_s": None}
+    others = [f"--{name.removesuffix('_s')}" for name, value in harmless.items() if told[name] not in {None, value}]
     if others:
         raise UsageError(f"--sweep and {others[0]} contradict each other", hint="a sweep brings its own streams")
     return spelling.read_numbers("--sweep", sweep)
 
 
 def _spec(url: str, concurrencies: list[int], **told: Any) -> BenchSpec:
-    """The options as a spec; the model asked of the server when it was not given."""
+    """The options as a spec; a model that was not given is empty, and asked of the server."""
     from assay.records.bench import BenchSpec
 
     base = spelling.read_url(url)
@@ -151,11 +155,13 @@ def _spec(url: str, concurrencies: list[int], **told: Any) -> BenchSpec:
     return given.make(
         BenchSpec,
         url=base,
-        model=told["model"] or api.find_model(base, told["api_key_env"]),
+        model=told["model"] or "",
         workload=workload,
         arrival=arrival,
         slo=slo,
         extra_body=extra_body,
+        ceiling_tokens_per_s=told["ceiling_tokens_per_s"],
+        ceiling_source=None if told["ceiling_tokens_per_s"] is None else CEILING_SOURCE,
         **{name: told[name] for name in ("endpoint", "window_s", "windows", "warmup_max_s", "seed", "api_key_env")},
         **{name: told[name] for name in ("processes", "max_error_share")},
     )
@@ -164,7 +170,7 @@ def _spec(url: str, concurrencies: list[int], **told: Any) -> BenchSpec:
 def _load(told: dict[str, Any], concurrencies: list[int]) -> given.GivenLoad:
     return given.GivenLoad(
         concurrency=concurrencies[0] if concurrencies else told["concurrency"],
-        **{name: told[name] for name in ("rate", "arrival", "workload", "input_tokens", "output_tokens")},
+        **{name: told[name] for name in ("rate", "arrival", "ramp_s", "workload", "input_tokens", "output_tokens")},
     )
 
 
@@ -184,7 +190,7 @@ def _load(told: dict[str, Any], concurrencies: list[int]) -> given.GivenLoad:
         4: "a side cannot be reached or does not start",
         5: "a side has too few valid runs: nothing can be said about it",
         6: "the folder cannot be written",
-        130: "interrupted by Ctrl-C or SIGTERM; launched servers are stopped",
+        130: "interrupted by Ctrl-C or SIGTERM; launched servers are stopped, whole runs kept",
     },
 )
 @click.argument("sides", nargs=-1, metavar="A B [C...]")
@@ -204,7 +210,7 @@ def _load(told: dict[str, Any], concurrencies: list[int]) -> given.GivenLoad:
               help="Seconds that a launched side may take until it serves.")  # fmt: skip
 @click.option("--max-foreign-cores", type=click.FloatRange(min=0, min_open=True), default=0.1, show_default="0.1",
               help="CPU of other processes, in cores, up to which a launched side's run counts.")  # fmt: skip
-@given.folder_option("compare")
+@given.folder_option("compare", "the same command carries on in a folder whose comparison was interrupted.")
 @options.as_json
 @options.plain
 def compare(sides: tuple[str, ...], folder: Path | None, as_json: bool, plain: bool, **told: Any) -> None:
@@ -212,7 +218,8 @@ def compare(sides: tuple[str, ...], folder: Path | None, as_json: bool, plain: b
 
     Sides are measured in turn, round after round, so that drift meets all of them; launch commands are started and
     stopped for every run. The interval holds at every look, so a clear case ends early. A launch command is not read by
-    a shell: no pipes, no variables.
+    a shell: no pipes, no variables. After an interruption the same command with --folder carries on: runs that are
+    whole count, one that was cut is made again.
     """
     from assay.records.compare import CompareQuestion
 
@@ -247,7 +254,7 @@ def compare(sides: tuple[str, ...], folder: Path | None, as_json: bool, plain: b
             )
         },
     )
-    _run_compare(targets, question, given.new_folder(folder, "compare"), as_json=as_json, plain=plain)
+    _run_compare(targets, question, given.new_folder(folder, "compare", may_hold=True), as_json=as_json, plain=plain)
 
 
 def _run_compare(targets: list[str], question: Any, folder: Path, *, as_json: bool, plain: bool) -> None:

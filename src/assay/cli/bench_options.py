@@ -34,6 +34,8 @@ def load_options(*, window_s: float) -> Callable[[AnyCommand], AnyCommand]:
         click.option("--arrival", show_default="closed, or poisson with --rate",
                      help="When requests are due: closed, constant, poisson, gamma:CV (bursty above 1), trace, "
                      "ramp:A-B."),
+        click.option("--ramp", "ramp_s", type=SECONDS, show_default="60",
+                     help="Seconds over which --arrival ramp:A-B rises; the load is to be steady after them."),
         click.option("--workload", show_default="synthetic",
                      help="What is asked: synthetic, synthetic:prefix=GROUPSxTOKENS, or a file, also as KIND:FILE "
                      "(sharegpt, mooncake, burstgpt, azure, jsonl, conversations)."),
@@ -46,7 +48,7 @@ def load_options(*, window_s: float) -> Callable[[AnyCommand], AnyCommand]:
                      help="Seconds of one measured window."),
         click.option("--windows", type=click.IntRange(min=1), default=3, show_default="3", help="Measured windows."),
         click.option("--warmup-max", "warmup_max_s", type=SECONDS, default=60.0, show_default="60",
-                     help="Seconds after which a load that is not steady is invalid."),
+                     help="Seconds (after the ramp, if any) after which a load that is not steady is invalid."),
         click.option("--seed", type=int, default=1, show_default="1",
                      help="Of prompts, lengths and arrivals; another run against a warm server wants another one."),
         click.option("--api-key-env", metavar="NAME",
@@ -61,14 +63,14 @@ def load_options(*, window_s: float) -> Callable[[AnyCommand], AnyCommand]:
     return decorate
 
 
-def folder_option(kind: str) -> Callable[[AnyCommand], AnyCommand]:
-    """--folder, a new one by default."""
+def folder_option(kind: str, words: str = "it must not exist yet, or be empty.") -> Callable[[AnyCommand], AnyCommand]:
+    """--folder, a new one by default; `words` say what may be in it."""
     return click.option(
         "--folder",
         "-f",
         type=options.FOLDER,
         show_default=f"a new folder here, {kind}-<date>-<number>",
-        help="Where the files go; it must not exist yet, or be empty.",
+        help=f"Where the files go; {words}",
     )
 
 
@@ -82,6 +84,7 @@ class GivenLoad:
     workload: str | None
     input_tokens: str | None
     output_tokens: str | None
+    ramp_s: float | None = None
 
     def read_workload(self) -> BenchWorkload:
         """What is asked; the shorthands are parts of a synthetic workload.
@@ -106,17 +109,28 @@ class GivenLoad:
         """When requests are due.
 
         Raises:
-            UsageError: it cannot be read, or the rate and the law contradict each other.
+            UsageError: it cannot be read, or the rate, the ramp and the law contradict each other.
         """
         from assay.load.workloads.spelling import parse_arrival
 
         law = self.arrival or ("closed" if self.rate is None else "poisson")
         streams = DEFAULT_STREAMS if law == "closed" and self.concurrency is None else self.concurrency
-        return parse_arrival(law, concurrency=streams, rate=self.rate)
+        arrival = parse_arrival(law, concurrency=streams, rate=self.rate)
+        if self.ramp_s is None:
+            return arrival
+        if arrival.kind != "ramp":
+            hint = f"--arrival ramp:1-50 --ramp {self.ramp_s:g}"
+            raise UsageError(f"--ramp {self.ramp_s:g} belongs to --arrival ramp:A-B, not to {law}", hint=hint)
+        return arrival.model_copy(update={"ramp_s": self.ramp_s})
 
 
-def new_folder(given: Path | None, kind: str) -> Path:
+def new_folder(given: Path | None, kind: str, *, may_hold: bool = False) -> Path:
     """The folder to write to: the one given, or the first that is not there yet.
+
+    Args:
+        given: by the user; None: none was.
+        kind: begins the name of a new one.
+        may_hold: whether the one given may hold something, which the verb looks at.
 
     Raises:
         UsageError: something is in the one given.
@@ -127,7 +141,7 @@ def new_folder(given: Path | None, kind: str) -> Path:
         while (Path.cwd() / f"{kind}-{day}-{number}").exists():
             number += 1
         return Path.cwd() / f"{kind}-{day}-{number}"
-    if given.exists() and any(given.iterdir()):
+    if given.exists() and any(given.iterdir()) and not may_hold:
         raise UsageError(f"{given} is not empty", hint="name a new folder; results are never overwritten")
     return given
 

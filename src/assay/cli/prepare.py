@@ -14,6 +14,8 @@ from assay.cli.output import show, show_json
 from assay.cli.questions import CONCURRENCY, GivenTarget, ask, model_path
 from assay.errors import UsageError
 
+MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
+
 
 @click.command(
     cls=TeachingCommand,
@@ -90,25 +92,42 @@ def write_spec(folder: Path, name: str, given: GivenTarget) -> Path:
 @click.command(
     cls=TeachingCommand,
     needs="Nothing; in a campaign's folder it also looks at the campaign's target and record.",
-    examples=["assay assess", "assay assess --folder my-campaign --json"],
-    exits={0: "a campaign can run here", 1: "something found here prevents it", 2: "assay.toml is wrong"},
+    examples=[
+        "assay assess",
+        "assay assess --folder my-campaign --json",
+        "assay assess --save our-box.json",
+        "assay assess --machine our-box.json",
+    ],
+    exits={
+        0: "a campaign can run here",
+        1: "something found here prevents it",
+        2: "assay.toml or the machine's file is wrong",
+        6: "the machine's file cannot be written",
+    },
 )
 @options.folder
 @options.as_json
-def assess(folder: Path, as_json: bool) -> None:
-    """Take stock: machine, engine with its own flags, model, findings, what the record holds.
+@click.option("--machine", type=MACHINE_FILE, help="Analyse the machine in this file, written by --save elsewhere.")
+@click.option("--save", type=MACHINE_FILE, help="Write what is seen of this machine to a file: no names, no secrets.")
+def assess(folder: Path, as_json: bool, machine: Path | None, save: Path | None) -> None:
+    """Take stock: machine, GPUs and links, software, running servers, engine, model, findings.
 
-    Findings say what would spoil a measurement, with the evidence and a remedy. Starts no server.
+    Findings say what would spoil a measurement, with the evidence and a remedy. Starts and stops nothing: servers that
+    listen on this machine are asked over loopback what they are. Numbers are pooled only under one fingerprint.
     """
-    found = api.assess(folder)
+    found = api.assess(folder, machine=machine, save=save)
     if as_json:
-        show_json({**found.model_dump(mode="json"), "blocked": found.blocked})
+        fingerprint = found.machine.fingerprint
+        show_json({**found.model_dump(mode="json"), "fingerprint": fingerprint, "blocked": found.blocked})
     else:
-        from assay.render.terminal import assessment_view
+        from assay.render.assessment import assessment_view
 
         show(assessment_view(found))
+        if save:
+            click.echo(f"wrote {save}; read it elsewhere with: assay assess --machine {save.name}", err=True)
     if found.blocked:
-        fail_check("a campaign cannot run here yet", hint="see what was found, listed above", as_json=as_json)
+        where = "on that machine" if machine else "here"
+        fail_check(f"a campaign cannot run {where} yet", hint="see what was found, listed above", as_json=as_json)
 
 
 @click.command(

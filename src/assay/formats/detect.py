@@ -22,6 +22,13 @@ def detect(fields: Fields) -> Format:
     Raises:
         UsageError: it is none that is read; the hint lists those.
     """
+    if (found := told_by_keys(fields)) is None:
+        raise _unknown(fields)
+    return found
+
+
+def told_by_keys(fields: Fields) -> Format | None:
+    """The format of one object; None when its keys fit none that is read."""
     keys = set(fields.data)
     if "avg_ts" in keys and keys & {"n_prompt", "n_gen"}:
         return "llama-bench"
@@ -33,7 +40,7 @@ def detect(fields: Fields) -> Format:
         return "sglang"
     if {"duration", "completed"} <= keys and keys & {"request_throughput", "total_token_throughput"}:
         return "vllm"
-    raise _unknown(fields)
+    return None
 
 
 def _has_unit(fields: Fields) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from assay.errors import UsageError
 from assay.formats import aiperf, guidellm, llama_bench, sglang, vllm
-from assay.formats.detect import detect
+from assay.formats.detect import detect, told_by_keys
 from assay.formats.documents import parse, read_documents
 from assay.formats.fields import Fields
 from assay.records.imported import Format, ImportedResult
@@ -45,16 +45,32 @@ def read_bytes(raw: bytes, file: str, kind: Format | None = None) -> list[Import
 
 def _results(documents: list[Fields], kind: Format | None) -> list[ImportedResult]:
     chosen = kind or detect(documents[0])
-    if kind is None:
-        for document in documents[1:]:
-            if (other := detect(document)) != chosen:
-                message = f"{document.file}: it begins as {chosen}, but {document.prefix.rstrip('.: ')} is {other}"
-                raise UsageError(message, hint="keep the results of each tool in a file of their own")
-    found = [result for result in READERS[chosen](documents) if _tells(result)]
+    _check_fit(documents, chosen, named=kind is not None)
+    results = READERS[chosen](documents)
+    found = [result for result in results if _tells(result)]
     if not found:
         hint = "was the run cut off? `--format` names another format" if kind is None else "leave --format out"
-        raise UsageError(f"{documents[0].file}: nothing in it is a result of {chosen}", hint=hint)
+        unequal = [warning for result in results for warning in result.warnings if "different lengths" in warning]
+        why = f": {unequal[0]}" if unequal else ""
+        raise UsageError(f"{documents[0].file}: nothing in it is a result of {chosen}{why}", hint=hint)
     return found
+
+
+def _check_fit(documents: list[Fields], chosen: Format, *, named: bool) -> None:
+    """One file is of one format. A named one may be read where keys tell none, not against what they tell.
+
+    Raises:
+        UsageError: an object is of another format.
+    """
+    for document in documents:
+        if (other := told_by_keys(document) if named else detect(document)) in {chosen, None}:
+            continue
+        place = document.prefix.rstrip(".: ")
+        if named:
+            message = f"{document.file}: {place or 'this'} is not {chosen}: by its keys it looks like {other}"
+            raise UsageError(message, hint=f"--format {other}, or leave --format out")
+        message = f"{document.file}: it begins as {chosen}, but {place} is {other}"
+        raise UsageError(message, hint="keep the results of each tool in a file of their own")
 
 
 def _tells(result: ImportedResult) -> bool:

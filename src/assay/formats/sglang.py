@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.formats import flat
-from assay.formats.columns import RequestColumns
-from assay.formats.definitions import Latencies, latencies
 from assay.formats.fields import Fields
-from assay.formats.told import Told, compared_all, remarks
 from assay.records.imported import ImportedResult, LatencyName
 
-NAMES: dict[LatencyName, str] = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e_latency"}
+TOOL = flat.Tool(
+    kind="sglang",
+    command="sglang.bench_serving",
+    name="SGLang",
+    saved_by="`bench_serving --output-details`",
+    keys={"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2e": "e2e_latency"},
+)
 THEIRS: dict[LatencyName, str] = {
     "ttft": "SGLang's TTFT: request sent to its first chunk with text, as ours",
     "tpot": "SGLang's TPOT: (latency - TTFT) / (output tokens - 1), its latency ending with the stream",
@@ -25,9 +28,6 @@ THEIRS: dict[LatencyName, str] = {
     "e2e": "SGLang's E2E latency: request sent to the end of the stream, a little after its last chunk",
 }
 PER_TOKEN = "SGLang's ITL: each gap divided by the tokens of its chunk, one entry a token"  # noqa: S105 - no password
-NEEDS: dict[LatencyName, str] = dict.fromkeys(
-    NAMES, "the row has no arrays: `bench_serving --output-details` writes them"
-)
 NATIVE = {"sglang", "sglang-native"}
 SPECULATIVE = {"sglang-oai", "sglang-oai-chat"}
 """Backends whose ITL SGLang spreads over re-tokenized text when the server speculates."""
@@ -39,33 +39,19 @@ def read(documents: Sequence[Fields]) -> list[ImportedResult]:
     Raises:
         UsageError: a value has the wrong type.
     """
-    return [_result(fields, index) for index, fields in enumerate(documents)]
+    return [_result(flat.read_row(TOOL, fields, index)) for index, fields in enumerate(documents)]
 
 
-def _result(fields: Fields, index: int) -> ImportedResult:
-    columns = flat.columns(fields)
-    ours = latencies(columns) if columns else None
-    native = fields.text("backend") in NATIVE
-    theirs: dict[LatencyName, str] = {**THEIRS, "itl": PER_TOKEN} if native else THEIRS
-    told = {name: Told(summary=flat.told(fields, key), definition=theirs[name]) for name, key in NAMES.items()}
-    failed = columns.num_failed if columns else None
-    server = fields.glance("server_info")
-    return ImportedResult(
-        file=fields.file,
-        index=index,
-        kind="sglang",
-        tool="sglang.bench_serving",
-        tool_version=server.label("version"),
+def _result(row: flat.Row) -> ImportedResult:
+    server = row.fields.glance("server_info")
+    native = row.fields.text("backend") in NATIVE
+    return flat.result(
+        row,
+        definitions={**THEIRS, "itl": PER_TOKEN} if native else THEIRS,
+        version=server.label("version"),
         model=server.label("served_model_name", "model_path"),
-        settings=_settings(fields),
-        num_requests=len(columns) if columns else None,
-        completed=fields.count("completed"),
-        failed=failed,
-        duration_s=fields.number("duration"),
-        rates=flat.recomputed_rates(fields),
-        tool_rates=flat.tool_rates(fields),
-        latencies=compared_all(ours, told, NEEDS),
-        warnings=_warnings(fields, columns, ours, failed),
+        settings=_settings(row.fields),
+        own_warnings=_warnings(row),
     )
 
 
@@ -75,27 +61,23 @@ def _settings(fields: Fields) -> dict[str, str | int | float]:
     return fields.words(rate_per_s="request_rate", **names)
 
 
-def _warnings(fields: Fields, columns: RequestColumns | None, ours: Latencies | None, failed: int | None) -> list[str]:
-    found = ["throughput is over the whole run, its ramp-up and its last stragglers included"]
-    found += remarks(columns, ours, failed)
-    backend = fields.text("backend")
-    if backend in NATIVE and columns:
+def _warnings(row: flat.Row) -> list[str]:
+    backend = row.fields.text("backend")
+    found = []
+    if backend in NATIVE and row.columns:
         found.append("this backend divides each gap by the tokens of its chunk: ITL is a time per token, not per chunk")
     else:
-        found += flat.chunk_remarks(columns, ours)
-    if backend in SPECULATIVE and (fields.number("accept_length") or 0) > 0:
+        found += flat.chunk_remarks(row)
+    if backend in SPECULATIVE and (row.fields.number("accept_length") or 0) > 0:
         found.append(
             "SGLang spread its ITL over re-tokenized text; the file does not hold that text, ours is per chunk"
         )
-    if failed is None:
+    if row.failed is None:
         found.append("SGLang does not write how many requests failed; `--output-details` would show it")
     if backend not in NATIVE:
         found.append(
             "where the server sends no `usage`, SGLang takes the output length that was asked for as the real one"
         )
-    if columns:
+    if row.columns:
         found.append("the file does not tell when streams ended: E2E and TPOT here end with the last chunk with text")
-    for name, key in NAMES.items():
-        if flat.is_zero(fields, key):
-            found.append(f"SGLang wrote 0 for {name.upper()}, which it does where it measured nothing: not taken over")
     return found

@@ -17,13 +17,14 @@ from assay.errors import UsageError
 from assay.load import bench_metrics as bm
 from assay.load.bench_gates import bench_gates
 from assay.load.calibrate import Calibration, calibrate, processes_for, usable_cores
-from assay.load.columns import Columns, columns
+from assay.load.columns import Columns, columns, workload_sha256
 from assay.load.fleet import Fleet
 from assay.load.metrics import NS
 from assay.load.play import Play, Played
 from assay.load.runner import jobs, spools
 from assay.load.server import Counters, Served, Server
-from assay.load.spool import read_spools, workload_sha256
+from assay.load.spool import read_spools
+from assay.load.table import writing
 from assay.load.workloads import build
 from assay.load.workloads.prompts import TextPrompts, corpus_text
 from assay.ports_bench import BenchProgress, Live
@@ -31,6 +32,7 @@ from assay.records.bench import BenchResult, BenchSpec, Client, StampSource, Syn
 
 CALIBRATION_WORDS = (64, 512)
 """Lengths of the two texts by which words are made into tokens, where the tokenizer cannot be asked."""
+REQUESTS = "requests.parquet"
 MAX_INPUT_IN_PREFLIGHT = 1 << 20
 STREAMS_OF_OPEN_LAW = 64
 """How many streams an open arrival law without a cap is taken to be when load processes are chosen."""
@@ -55,17 +57,30 @@ class Prepared:
     left_out: dict[str, int]
     """Requests of the workload's file that are not used, by reason."""
 
+    @property
+    def notes(self) -> list[str]:
+        """What was decided for the user."""
+        return [self.served.note] if self.served.note else []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A load test as it ended, and its requests."""
+
+    result: BenchResult
+    requests: Columns
+
 
 def prepare(spec: BenchSpec) -> Prepared:
     """Ask the server what it serves and how it counts; learn what this client can take.
 
     Raises:
         EngineError: nobody answers.
-        UsageError: the workload does not fit the server.
+        UsageError: the workload does not fit the server, or the server has several models and none was named.
     """
     server = Server(spec.url, spec.api_key_env)
     served = server.served(spec.model or None)
-    spec = spec.model_copy(update={"url": server.url, "model": served.model})
+    spec = _after_the_ramp(spec.model_copy(update={"url": server.url, "model": served.model}))
     corpus = None if spec.endpoint == "chat" else server.tokenize(corpus_text(spec.seed))
     tokens_per_word = 1.3 if corpus is not None else _tokens_per_word(server, spec)
     _refuse_too_long(spec, served)
@@ -84,8 +99,8 @@ def prepare(spec: BenchSpec) -> Prepared:
 
 def measure_point(
     prepared: Prepared, folder: Path, progress: BenchProgress, alive: Callable[[], bool] = lambda: True
-) -> BenchResult:
-    """One load test; its spools stay in `folder` until the caller has written what it wants of them.
+) -> Measured:
+    """One load test; leaves requests.parquet in `folder`, and its spools until the caller removes them.
 
     Raises:
         AssayError: the load could not be made.
@@ -175,21 +190,20 @@ class _Watch:
 
 def _result(
     prepared: Prepared, fleet: Fleet, played: Played, folder: Path, watch: _Watch, started_at_ns: int
-) -> BenchResult:
+) -> Measured:
     spec, windows = prepared.spec, played.windows
-    requests = list(read_spools(spools(folder)))
-    table = columns(requests)
-    sha256 = workload_sha256(requests)
-    del requests
+    bounds_ns = (windows.start_ns, windows.end_ns) if windows else None
+    table = columns(writing(folder / REQUESTS, read_spools(spools(folder)), *(bounds_ns or (None, None))))
+    sha256 = workload_sha256(table)
     client = _client(prepared, fleet, played, table)
-    offered = spec.arrival.rate_per_s if spec.arrival.kind not in {"closed", "trace", "ramp"} else None
+    offered = spec.arrival.rate_per_s if spec.arrival.kind not in {"closed", "trace"} else None
     measures = None
     if windows is not None and len(table):
         measures = bm.bench_measures(table, windows, spec.slo, offered)
     gates = bench_gates(spec, table, played, client, measures, watch.counters, sha256)
     failed = [e for e, cut, ok in zip(table.errors, table.cut, table.ok, strict=True) if not cut and not ok and e]
     ended_ns = windows.end_ns if windows else int(table.ended_ns.max(initial=played.began_ns))
-    return BenchResult(
+    result = BenchResult(
         spec=spec,
         started_at_ns=started_at_ns,
         assay_version=version("assay"),
@@ -206,8 +220,10 @@ def _result(
         realised=bm.realised(table),
         folder=str(folder),
         left_out=prepared.left_out,
-        windows_ns=(windows.start_ns, windows.end_ns) if windows else None,
+        notes=prepared.notes,
+        windows_ns=bounds_ns,
     )
+    return Measured(result=result, requests=table)
 
 
 def _client(prepared: Prepared, fleet: Fleet, played: Played, table: Columns) -> Client:
@@ -254,6 +270,16 @@ def _tokens_per_word(server: Server, spec: BenchSpec) -> float:
     if few is None or many is None or many <= few:
         return 1.3
     return (many - few) / (CALIBRATION_WORDS[1] - CALIBRATION_WORDS[0])
+
+
+def _after_the_ramp(spec: BenchSpec) -> BenchSpec:
+    """While the rate rises there is no steady load: the warm-up begins to count when it has risen."""
+    if spec.arrival.kind != "ramp":
+        return spec
+    ramp_s = spec.arrival.ramp_s
+    return spec.model_copy(
+        update={"warmup_min_s": spec.warmup_min_s + ramp_s, "warmup_max_s": spec.warmup_max_s + ramp_s}
+    )
 
 
 def _refuse_too_long(spec: BenchSpec, served: Served) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.load import bench_metrics as bm
+from assay.load.ceiling import physical_ceiling
 from assay.load.columns import Columns
 from assay.load.gates import Rules, load_gates, window_gates
 from assay.load.metrics import NS, ClientCost
@@ -60,6 +61,8 @@ def bench_gates(
     closed = spec.arrival.kind == "closed"
     gates += window_gates(requests, windows, spec.arrival.concurrency if closed else None, cost)
     gates += [_below_ceiling(measures, client), _read_one_by_one(client)]
+    if spec.ceiling_tokens_per_s is not None:
+        gates.append(physical_ceiling(measures.output_tokens_per_s, spec.ceiling_tokens_per_s, spec.ceiling_source))
     if measures.offered_per_s is not None:
         gates.append(_offered(measures, measures.offered_per_s))
     return gates + _server_gates(spec, requests, measures, seen)

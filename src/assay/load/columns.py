@@ -6,6 +6,7 @@ within each). A missing number is -1 in integer columns; nothing here is negativ
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -87,6 +88,12 @@ def columns(requests: Iterable[SpooledRequest]) -> Columns:
         digests=digests,
         openings=openings,
     )
+
+
+def workload_sha256(requests: Columns) -> str:
+    """Of what was asked, whatever order the answers came in."""
+    asked = sorted(zip(requests.index.tolist(), requests.turn.tolist(), requests.digests, strict=True))
+    return hashlib.sha256(b"".join(digest for _, _, digest in asked)).hexdigest()
 
 
 _NAMES = (

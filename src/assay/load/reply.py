@@ -16,6 +16,7 @@ from assay.load.sse import Event
 
 MAX_DETAIL = 300
 """Characters of a server's own error text that are kept."""
+TEXTLESS = "; of tokens that are no text, `--extra-body return_token_ids=true` makes vLLM send the ids"
 DONE = b"[DONE]"
 _FAILED_FINISHES = frozenset({"abort", "error"})
 
@@ -141,7 +142,8 @@ class Reply:
         if self.finish_reason is None:
             return "no-finish: the stream ended without a finish_reason"
         if not self.chunk_ns or self.completion_tokens == 0:
-            return f"no-content: a reply without content (usage says {self.completion_tokens} output tokens)"
+            count = self.completion_tokens or 0
+            return f"no-content: a reply without content (usage says {count} output tokens{TEXTLESS})"
         if wanted_output_tokens is None or self.completion_tokens is None:
             return None
         if self.completion_tokens < wanted_output_tokens:

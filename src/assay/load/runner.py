@@ -7,13 +7,13 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.load.columns import columns
+from assay.load.columns import columns, workload_sha256
 from assay.load.fleet import Fleet
 from assay.load.gates import Rules, load_gates, window_gates
 from assay.load.lag import worst_lag_s
 from assay.load.metrics import NS, ClientCost, measure
 from assay.load.play import Play, Played
-from assay.load.spool import read_spools, to_sample, workload_sha256
+from assay.load.spool import read_spools, to_sample
 from assay.load.worker import Job
 from assay.load.workloads.prompts import corpus_text
 from assay.records.bench import Arrival, BenchSpec, Lengths, Synthetic
@@ -103,7 +103,7 @@ def judge(spec: BenchSpec, fleet: Fleet, played: Played, folder: Path) -> LoadRe
     requests = list(read_spools(spools(folder)))
     requests.sort(key=lambda one: (one.sent_ns, one.index))
     table = columns(requests)
-    rules = Rules(steady=steady_gate(spec, played), workload_sha256=workload_sha256(requests))
+    rules = Rules(steady=steady_gate(spec, played), workload_sha256=workload_sha256(table))
     gates = load_gates(table, windows, rules)
     if played.died_ns is not None:
         gates.insert(0, dead_gate(played.died_ns - played.began_ns))

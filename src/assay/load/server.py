@@ -16,8 +16,10 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from assay.errors import EngineError, UsageError
+from assay.load import tls
 
 TIMEOUT_S = 10.0
+MODELS_SHOWN = 10
 _SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{[^}]*\})?\s+([-+0-9.eE]+|NaN|[-+]?Inf)(?:\s+\d+)?$")
 RUNNING = ("vllm:num_requests_running", "sglang:num_running_reqs", "llamacpp:requests_processing")
 WAITING = ("vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred")
@@ -60,6 +62,8 @@ class Served:
     max_tokens: int | None
     """Input plus output tokens of one request."""
     engine: str | None
+    note: str | None = None
+    """How the model was chosen, where the server lists several and none was named."""
 
 
 class Server:
@@ -83,35 +87,58 @@ class Server:
         """Which model it serves.
 
         Args:
-            wanted: the model to use; None: the only one, or the first.
+            wanted: the model to use; None: the only one, whatever further names and adapters it is served under.
 
         Raises:
             EngineError: nobody answers, or no OpenAI-compatible server does.
-            UsageError: the wanted model is not served.
+            UsageError: the wanted model is not served, or none was named and several are.
         """
         try:
             answer = self._ask("/v1/models")
         except Redirected as elsewhere:
             raise UsageError(f"{self.url} redirects to {elsewhere}", hint="give the address that it leads to") from None
         except OSError as error:
-            wants_key = isinstance(error, HTTPError) and error.code in {401, 403}
-            raise EngineError(
-                f"{self.url}/v1/models did not answer: {_said(error)}",
-                hint="name the environment variable that holds the key: --api-key-env NAME"
-                if wants_key
-                else "is the server up, and is this its base address?",
-            ) from error
+            message = f"{self.url}/v1/models did not answer: {_said(error)}"
+            raise EngineError(message, hint=_next_step(error, self.url)) from error
         data = answer.get("data") if isinstance(answer, dict) else None
-        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
-        models = [str(entry["id"]) for entry in entries if entry.get("id")]
+        entries = [each for each in data if isinstance(each, dict) and each.get("id")] if isinstance(data, list) else []
+        models = [str(entry["id"]) for entry in entries]
         if not models and wanted is None:
             raise EngineError(f"{self.url}/v1/models names no model", hint="name one with --model")
         if wanted is not None and models and wanted not in models:
             raise UsageError(f"{self.url} does not serve {wanted!r}", hint=f"it serves: {', '.join(models[:10])}")
-        chosen = next((e for e in entries if wanted in {None, e.get("id")}), {})
+        if wanted is None:
+            chosen, note = self._only(entries)
+        else:
+            chosen, note = next((entry for entry in entries if entry["id"] == wanted), {}), None
         return Served(
-            model=wanted or models[0], models=models, max_tokens=self._max_tokens(chosen), engine=self._engine(chosen)
+            model=wanted or str(chosen["id"]),
+            models=models,
+            max_tokens=self._max_tokens(chosen),
+            engine=self._engine(chosen),
+            note=note,
         )
+
+    def _only(self, entries: list[dict[str, Any]]) -> tuple[dict[str, Any], str | None]:
+        """The model of which all others are names or adapters, and a note when there are any.
+
+        vLLM and SGLang list an adapter with its base as `parent`, and vLLM every name of one model with one `root`.
+
+        Raises:
+            UsageError: there are several: which one is measured must not depend on the order of a list.
+        """
+        bases = [entry for entry in entries if not entry.get("parent")] or entries
+        if len({entry.get("root") or entry["id"] for entry in bases}) > 1:
+            names = [str(entry["id"]) for entry in entries]
+            more = f" and {len(names) - MODELS_SHOWN} more" if len(names) > MODELS_SHOWN else ""
+            message = f"{self.url} serves {len(bases)} models, and none was named"
+            raise UsageError(message, hint=f"name one with --model: {', '.join(names[:MODELS_SHOWN])}{more}")
+        if len(entries) == 1:
+            return bases[0], None
+        others = [str(entry["id"]) for entry in entries if entry is not bases[0]]
+        told = f"{others[0]} is" if len(others) == 1 else f"{', '.join(others[:MODELS_SHOWN])} are"
+        what = "another name or an adapter" if len(others) == 1 else "other names or adapters"
+        return bases[0], f"no model was named: {bases[0]['id']} was taken; {told} {what} of it on this server"
 
     def tokenize(self, text: str) -> list[int] | None:
         """The text in the server's own tokens; None where its tokenizer cannot be asked."""
@@ -218,3 +245,10 @@ def _said(error: OSError) -> str:
     if isinstance(error, HTTPError):
         return f"HTTP {error.code} {error.read(300).decode('utf-8', 'replace')}"
     return str(error.reason if isinstance(error, URLError) else error)
+
+
+def _next_step(error: OSError, url: str) -> str:
+    if isinstance(error, HTTPError) and error.code in {401, 403}:
+        return "name the environment variable that holds the key: --api-key-env NAME"
+    problem = error.reason if isinstance(error, URLError) else error
+    return tls.hint(problem, url) or "is the server up, and is this its base address?"

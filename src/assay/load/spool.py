@@ -140,12 +140,6 @@ def read_spools(paths: Iterable[Path]) -> Iterator[SpooledRequest]:
                     break
 
 
-def workload_sha256(requests: Iterable[SpooledRequest]) -> str:
-    """Of what was asked, whatever order the answers came in."""
-    asked = sorted((request.index, request.turn, request.digest) for request in requests)
-    return hashlib.sha256(b"".join(digest for _, _, digest in asked)).hexdigest()
-
-
 def to_sample(request: SpooledRequest, began_ns: int | None, ended_ns: int | None) -> RequestSample:
     """A request with its phase.
 

@@ -38,14 +38,24 @@ SCHEMA = pa.schema(
 )
 
 
-def write_parquet(path: Path, requests: Iterable[SpooledRequest], began_ns: int | None, ended_ns: int | None) -> None:
-    """Write `path`, whole or not at all."""
+def writing(
+    path: Path, requests: Iterable[SpooledRequest], began_ns: int | None, ended_ns: int | None
+) -> Iterator[SpooledRequest]:
+    """The requests, each handed on once it is written: who takes them all has read them once and has the file.
+
+    Args:
+        path: the file, there whole when the last request is taken, else not at all.
+        requests: in any order.
+        began_ns: start of the first measured window; None when it never came.
+        ended_ns: end of the last one.
+    """
     partial = path.with_suffix(".partial")
     try:
         with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
             for group in _groups(requests):
                 rows = [_row(request, began_ns, ended_ns) for request in group]
                 writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
+                yield from group
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import sys
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -39,6 +41,8 @@ BATCH = 64
 STAGGER_S = 0.001
 """Streams of a closed loop begin one after the other: thousands of connections at once overrun a server's listen queue,
 and streams that begin together go on in step, so that all of them would ask again at the same instants."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Its multiples modulo 1 are spread evenly, however many there are."""
 
 
 SENDS_IN_A_TURN = 16
@@ -159,8 +163,11 @@ class Worker:
             self._spawn(self._stream(stream, due_ns))
 
     async def _stream(self, number: int, due_ns: int) -> None:
-        """One session after the other, until there is none left."""
+        """One session after the other, until there is none left; the first one is joined in its midst."""
+        first = self._spec.arrival.concurrency != 1
         while (session := await self._next()) is not None:
+            if first:
+                session, first = begun_before(session, number), False
             last = await self._client.session(session, due_ns, number)
             due_ns = time.monotonic_ns() if last is None or last.ended_ns is None else last.ended_ns
             if last is not None and last.error is not None:
@@ -302,6 +309,18 @@ class Worker:
 
     def _say(self, line: bytes) -> None:
         os.write(self._out, line + b"\n")
+
+
+def begun_before(session: Session, stream: int) -> Session:
+    """A session whose first answer is a part of what it was to be, each stream another part.
+
+    So begins a load that has been going on for long: streams that all start at nothing with answers of one length would
+    end and ask again together for ever, and no window would be like the one before it. Only the warm-up sees it.
+    """
+    opening, *rest = session.requests
+    share = (stream + 1) * GOLDEN % 1.0
+    part = replace(opening, output_tokens=max(1, math.ceil(share * opening.output_tokens)))
+    return replace(session, requests=(part, *rest))
 
 
 def refusal(error: BaseException) -> bytes:

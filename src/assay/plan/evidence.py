@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from assay.records.run import Measures, RunStatus
 from assay.records.spec import Budget, MetricName
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Calibration, Effect
-from assay.stats.brackets import Brackets, Noise, Point, brackets, pool, residual_noise, successive_noise
+from assay.stats.brackets import Brackets, Noise, Point, bracketed, brackets, pool, residual_noise, successive_noise
 from assay.stats.sequential import effect, min_detectable_effect
 from assay.stats.spending import Looks, nominal_alpha
 from assay.units import NS_PER_S
@@ -85,14 +86,31 @@ def valid_runs(state: CampaignState, series: str) -> list[RunRecord]:
 
 def series_brackets(state: CampaignState, series: str) -> Brackets:
     """Every bracket of a series, those across a long pause left out."""
-    runs = valid_runs(state, series)
-    scores = [(run, score) for run in runs if (score := _score(state, run)) is not None]
-    found = brackets([Point(candidate=run.intent.candidate, log_value=score) for run, score in scores])
+    points, unbroken = _series(state, series)
+    return brackets(points).keep(unbroken)
+
+
+def bracket_counts(state: CampaignState, series: str) -> Counter[str | None]:
+    """How many brackets of a series each candidate has; counting alone needs no arithmetic, and none is loaded."""
+    points, unbroken = _series(state, series)
+    places = bracketed(points)
+    return Counter(points[places[number]].candidate for number in unbroken)
+
+
+def _series(state: CampaignState, series: str) -> tuple[list[Point], list[int]]:
+    """The points of a series, and the numbers of those of its brackets in which nothing paused for long."""
+    scores = [(run, score) for run in valid_runs(state, series) if (score := _score(state, run)) is not None]
+    points = [Point(candidate=run.intent.candidate, log_value=score) for run, score in scores]
     pauses = _seqs_after_pause(state)
     order = {run.intent.run_id: i for i, run in enumerate(state.runs)}
-    places = [order[run.intent.run_id] for run in runs]
-    ends = [(int(row.nonzero()[0][0]), int(row.nonzero()[0][-1])) for row in found.contrast]
-    return found.keep([i for i, (a, b) in enumerate(ends) if not any(places[a] < p <= places[b] for p in pauses)])
+    places = [order[run.intent.run_id] for run, _ in scores]
+    middles = bracketed(points)
+    unbroken = [
+        number
+        for number, i in enumerate(middles)
+        if not any(places[i - 1] < pause <= places[i + 1] for pause in pauses)
+    ]
+    return points, unbroken
 
 
 def box_noise(state: CampaignState, *, without: str | None = None) -> Noise | None:

@@ -1,36 +1,13 @@
-"""How much is left, and the next step in words: `assay next`, the progress bar's ETA, `assay plan`'s cost."""
+"""The next step in words, with what it and the rest will cost: `assay next`."""
 
 from __future__ import annotations
 
-from assay.plan.composing import promising
-from assay.plan.evidence import A_A, CONFIRMATION, MAIN, composition, series_brackets
 from assay.plan.next_step import next_step
+from assay.plan.remaining import remaining_s
 from assay.plan.runs import median_run_s
-from assay.plan.screening import open_candidates
 from assay.plan.steps import AskApproval, Done, Finish, GiveUp, MakeRun, RecordCalibration, RecordScreen, Step
 from assay.records.state import CampaignState
 from assay.records.views import NextStep
-
-EXPECTED_BRACKETS = 0.75
-"""Share of the allowed brackets that an average trial is expected to use: clear cases stop early."""
-
-
-def remaining_s(state: CampaignState) -> float:
-    """Expected measuring time until the campaign ends, never more than the budget has left."""
-    if state.headline is not None:
-        return 0.0
-    budget, run_s = state.spec.budget, median_run_s(state)
-    main = series_brackets(state, MAIN)
-    runs = 0.0
-    if state.calibration is None:
-        runs += 2 * max(0, budget.calibration_brackets - len(main.of(A_A))) + 1
-    expected = max(1.0, EXPECTED_BRACKETS * budget.max_brackets)
-    runs += sum(2 * max(0.5, expected - len(main.of(h.id))) for h in open_candidates(state))
-    waiting = [h for h in promising(state) if h.id not in state.verdicts and h.status == "planned"]
-    runs += sum(max(1.0, 5 - 2 * len(series_brackets(state, composition(h.id)))) for h in waiting)
-    if state.stack or open_candidates(state) or waiting:
-        runs += 2 * max(0, budget.confirmation_brackets - len(series_brackets(state, CONFIRMATION))) + 1
-    return max(0.0, min(runs * run_s, budget.total_s - state.spent_s))
 
 
 def describe_next(state: CampaignState) -> NextStep:

@@ -49,6 +49,12 @@ def memory_limit_bytes(root: Path) -> int | None:
     return min((limit for limit in limits if limit < _UNLIMITED_BYTES), default=None)
 
 
+def usable_cores(logical: int, affinity: int, quota: float | None) -> int:
+    """Whole cores that this process can keep busy, at least one."""
+    allowed = min(logical, affinity)
+    return max(1, allowed if quota is None else min(allowed, int(quota)))
+
+
 def _folders(root: Path, controller: str) -> Iterator[Path]:
     """Folders of this process's group and of those around it, up to the controller's mount point.
 

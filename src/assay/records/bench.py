@@ -130,6 +130,10 @@ class BenchSpec(Frozen):
     """More fields of every request."""
     max_error_share: float = Field(default=0.0, ge=0, lt=1)
     """Share of failed requests up to which a result counts."""
+    ceiling_tokens_per_s: float | None = Field(default=None, gt=0)
+    """Output tokens per second above which no result can be true; None: no such bound is known."""
+    ceiling_source: str | None = None
+    """Where the ceiling comes from, in words."""
 
 
 class Distribution(Frozen):
@@ -259,6 +263,8 @@ class BenchResult(Frozen):
     """Where requests.parquet and the other files lie."""
     left_out: dict[str, int] = Field(default_factory=dict)
     """Requests of the workload's file that were not used, by reason."""
+    notes: list[str] = Field(default_factory=list)
+    """What was decided for the user, and may have been meant otherwise."""
     windows_ns: tuple[int, int] | None = None
     """Begin and end of the measured windows on the monotonic clock of requests.parquet."""
 

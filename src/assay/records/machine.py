@@ -10,6 +10,23 @@ from pydantic import Field
 from assay.records.base import Frozen
 
 
+class GpuIdentity(Frozen):
+    """What of a GPU a measurement depends on."""
+
+    name: str
+    memory_bytes: int | None = None
+    compute_capability: float | None = None
+    power_limit_w: float | None = None
+    pcie_generation: int | None = None
+    """The most that the GPU in its slot can: the one in use changes with the load."""
+    pcie_width: int | None = None
+    """Lanes in use."""
+    nvlinks: int | None = None
+    """Links that are up."""
+    ecc: bool | None = None
+    mig: bool | None = None
+
+
 class Machine(Frozen):
     """What the machine is; two machines whose fingerprints differ never share statistics."""
 
@@ -26,11 +43,18 @@ class Machine(Frozen):
     os: str
     python: str
     hypervisor: bool
+    gpus: list[GpuIdentity] = Field(default_factory=list)
+    gpu_driver_major: int | None = None
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits over what a measurement depends on (kernel and Python versions left out)."""
-        facts = self.model_dump(exclude={"kernel", "python", "os"})
+        """Twelve hex digits over what a measurement depends on (kernel and Python versions left out).
+
+        What only machines with GPUs have is left out where there are none: their fingerprints stay what they were
+        before GPUs were looked at.
+        """
+        without = {"kernel", "python", "os"} | (set() if self.gpus else {"gpus", "gpu_driver_major"})
+        facts = self.model_dump(exclude=without)
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -42,6 +66,8 @@ class Finding(Frozen):
     title: str
     evidence: str
     remedy: str
+    rule: str = ""
+    """Name of the rule that says so, for programs."""
 
 
 class FlagInfo(Frozen):

@@ -6,7 +6,6 @@ from pydantic import Field
 
 from assay.records.base import Frozen
 from assay.records.hypothesis import Priority, TodoStatus
-from assay.records.machine import EngineBuild, Finding, Machine, ModelFacts
 from assay.records.run import Purpose
 from assay.records.verdict import Verdict
 
@@ -22,25 +21,6 @@ class TodoItem(Frozen):
     depends_on: list[str] = Field(default_factory=list)
     verdict: Verdict | None = None
     document: str
-
-
-class Assessment(Frozen):
-    """What `assay assess` found."""
-
-    machine: Machine
-    build: EngineBuild | None
-    build_problem: str | None
-    """Why there is no engine build, when there is none."""
-    model: ModelFacts | None
-    model_problem: str | None
-    findings: list[Finding]
-    record: str | None
-    """What the campaign's record holds already, in one sentence."""
-
-    @property
-    def blocked(self) -> bool:
-        """Whether anything found here makes a campaign impossible."""
-        return self.build is None or self.model is None or any(f.severity == "blocker" for f in self.findings)
 
 
 class NextStep(Frozen):

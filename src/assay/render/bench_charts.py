@@ -17,6 +17,11 @@ from assay.render.words import number_words
 
 SIDE_KINDS = ("baseline", "stack", "candidate")
 """The reference is solid ink, the second side gold, any further one hollow."""
+LONGEST_JOIN = 5.0
+"""Values further apart than so many mean distances are not joined: requests at random leave such a gap to chance less
+than once in a hundred (exp(-5)), and a server that hangs leaves it."""
+FEW = 0.75
+"""Share of stretches with a value below which each value is marked."""
 
 
 def bench_charts(result: BenchResult) -> dict[str, str]:
@@ -118,14 +123,25 @@ def _latency(
     unit, factor = unit_of(values)
 
     def line(label: str, kind: str, of: Callable[[SeriesPoint], float | None]) -> Line:
-        return Line(
-            label=label,
-            kind=kind,
-            points=[(point.at_s, None if (value := of(point)) is None else factor * value) for point in result.series],
-        )
+        known = [(point.at_s, factor * value) for point in result.series if (value := of(point)) is not None]
+        few = kind == "baseline" and len(known) < FEW * len(result.series)
+        return Line(label=label, kind=kind, points=_joined(known), dots=few)
 
     lines = [line("p50", "baseline", middle), line("p99", "high", high)]
     return over_time(lines, f"{name} over time", f"{name}, {unit}", windows=measured_windows(result))
+
+
+def _joined(known: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
+    """Values joined over stretches without one; a gap stays where nothing came for unusually long."""
+    if len(known) < 2:  # noqa: PLR2004 - one value has nothing to be joined to
+        return list(known)
+    longest_s = LONGEST_JOIN * (known[-1][0] - known[0][0]) / (len(known) - 1)
+    found: list[tuple[float, float | None]] = [known[0]]
+    for (before_s, _), point in pairwise(known):
+        if point[0] - before_s > longest_s:
+            found.append(((before_s + point[0]) / 2, None))
+        found.append(point)
+    return found
 
 
 def _in_flight(result: BenchResult) -> str:

@@ -48,7 +48,7 @@ def _goodput(result: BenchResult, measures: BenchMeasures) -> str:
 
 def load_facts(result: BenchResult) -> Facts:
     """Whether the load was what it was meant to be: errors, arrival, lengths."""
-    facts = [("failed", failed_words(result))]
+    facts = [*(("note", note) for note in result.notes), ("failed", failed_words(result))]
     if result.first_error:
         facts.append(("first error", result.first_error))
     measures = result.measures

@@ -101,7 +101,7 @@ def arrival_words(arrival: Arrival) -> str:
         case "trace":
             words = "the trace's own instants" if arrival.rate_per_s is None else f"the trace, rescaled to {rate}"
         case "ramp":
-            words = f"arrivals rising from {arrival.start_rate_per_s:g}/s to {rate}"
+            words = f"arrivals rising from {arrival.start_rate_per_s:g}/s to {rate} over {arrival.ramp_s:g} s"
         case _:
             words = f"{arrival.kind} arrivals at {rate}"
     return words if arrival.concurrency is None else f"{words}, at most {arrival.concurrency} in flight"

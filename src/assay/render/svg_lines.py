@@ -27,6 +27,8 @@ class Line:
     kind: str
     points: Sequence[tuple[float, float | None]]
     """Seconds and value; None leaves a gap."""
+    dots: bool = False
+    """Whether each value gets a dot: where they are few, the line between them is no data."""
 
 
 def over_time(
@@ -105,6 +107,7 @@ def _polylines(each: Line, across: Scale, up: Scale) -> Iterator[str]:
             points = " ".join(f"{a:.1f},{b:.1f}" for a, b in stretch)
             name = f"<title>{escape(each.label)}</title>"
             yield f'<polyline class="line {escape(each.kind)}" points="{points}">{name}</polyline>'
+            yield from (dot(a, b, 1.6, f"median {each.kind}") for a, b in stretch if each.dots)
         stretch = []
 
 

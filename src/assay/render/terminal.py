@@ -13,12 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.records.hypothesis import Hypothesis
-from assay.records.machine import Finding
 from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
-from assay.records.views import Assessment, NextStep, TodoItem, Verification
+from assay.records.views import NextStep, TodoItem, Verification
 from assay.render import words
-from assay.units import GIB_BYTES, MIB_BYTES
 
 STYLE = {
     VerdictKind.ADOPTED: "bold green",
@@ -28,7 +26,6 @@ STYLE = {
     VerdictKind.UNSTABLE: "yellow",
     VerdictKind.NOT_APPLIED: "yellow",
 }
-SEVERITY_STYLE = {"blocker": "bold red", "warning": "bold yellow"}
 STATUS_STYLE = {"in_progress": "bold", "cancelled": "dim"}
 NAME_WIDTH = 22
 WIDE = 110
@@ -151,28 +148,6 @@ def next_view(step: NextStep) -> RenderableType:
     )
 
 
-def assessment_view(found: Assessment) -> RenderableType:
-    """Machine, engine, model, findings."""
-    machine, build, model = found.machine, found.build, found.model
-    size = f", {model.size_bytes / MIB_BYTES:.0f} MiB" if model else ""
-    facts = _facts(
-        [
-            ("cpu", f"{machine.cpu_model}, {machine.physical_cores} cores, {machine.usable_cores} usable"),
-            ("vectors", ", ".join(machine.isa) or "none known"),
-            ("memory", f"{machine.memory_bytes / GIB_BYTES:.1f} GiB, {machine.numa_nodes} NUMA node(s)"),
-            ("system", f"{machine.os}, {machine.kernel}, Python {machine.python}"),
-            ("fingerprint", machine.fingerprint),
-            ("engine", f"{build.version} from {build.source}" if build else f"none: {found.build_problem}"),
-            ("flags", f"{len(build.flags)} in its own help" if build else words.NOTHING),
-            ("model", f"{model.name}, {model.quantization}{size}" if model else f"none: {found.model_problem}"),
-            ("record", found.record or "none here"),
-        ]
-    )
-    if not found.findings:
-        return Group(facts, Text("nothing found that would spoil a measurement", style="green"))
-    return Group(facts, Text(""), *(_finding(finding) for finding in found.findings))
-
-
 def verification_view(found: Verification) -> RenderableType:
     """Whether the record proves itself."""
     if found.ok:
@@ -197,11 +172,6 @@ def _verdict_cell(state: CampaignState, hypothesis: Hypothesis, verdict: Verdict
     if hypothesis.status != "planned":
         return hypothesis.status
     return "on trial" if hypothesis.id in state.screened else "not tried"
-
-
-def _finding(finding: Finding) -> Text:
-    head = (f"{finding.severity}: ", SEVERITY_STYLE.get(finding.severity, "bold"))
-    return Text.assemble(head, f"{finding.title} ({finding.evidence})\n    remedy: {finding.remedy}")
 
 
 def _facts(rows: Sequence[tuple[str, str]]) -> Table:

@@ -11,13 +11,16 @@ the run as unit of repetition: Kalibera & Jones, ISMM 2013, doi 10.1145/2464157.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +70,28 @@ class Noise:
     @property
     def bracket_sd(self) -> float:
         """Standard deviation of a single bracket: one candidate run and the mean of two reference runs."""
-        return float(np.sqrt(1.5 * self.variance))
+        return math.sqrt(1.5 * self.variance)
+
+
+def bracketed(points: Sequence[Point]) -> list[int]:
+    """Places of the candidate runs whose neighbours on both sides are reference runs."""
+    return [
+        i
+        for i in range(1, len(points) - 1)
+        if points[i].candidate is not None and points[i - 1].candidate is None and points[i + 1].candidate is None
+    ]
 
 
 def brackets(points: Sequence[Point]) -> Brackets:
-    """Find every bracket: a candidate run whose neighbours on both sides are reference runs."""
-    names: list[str] = []
-    rows: list[Floats] = []
-    for i in range(1, len(points) - 1):
-        name = points[i].candidate
-        if name is None or points[i - 1].candidate is not None or points[i + 1].candidate is not None:
-            continue
-        row = np.zeros(len(points))
-        row[i], row[i - 1], row[i + 1] = 1.0, -0.5, -0.5
-        names.append(name)
-        rows.append(row)
-    contrast = np.array(rows) if rows else np.zeros((0, len(points)))
+    """Every bracket, in the order of `bracketed`."""
+    import numpy as np
+
+    places = bracketed(points)
+    contrast = np.zeros((len(places), len(points)))
+    for row, i in enumerate(places):
+        contrast[row, i], contrast[row, i - 1], contrast[row, i + 1] = 1.0, -0.5, -0.5
     values = np.array([point.log_value for point in points])
+    names = [name for i in places if (name := points[i].candidate) is not None]
     return Brackets(candidates=names, effects=contrast @ values, contrast=contrast)
 
 
@@ -93,6 +101,8 @@ def mean_effect(found: Brackets) -> tuple[float, float]:
     Returns:
         The generalized-least-squares mean, and its variance in units of the run-to-run variance.
     """
+    import numpy as np
+
     weights = np.linalg.solve(found.contrast @ found.contrast.T, np.ones(len(found)))
     total = float(weights.sum())
     return float(weights @ found.effects) / total, 1.0 / total
@@ -108,6 +118,8 @@ def residual_noise(found: Brackets, *, known_zero: Sequence[str] = ()) -> Noise 
     Returns:
         The generalized-least-squares residual variance; None without a degree of freedom.
     """
+    import numpy as np
+
     free = sorted({name for name in found.candidates if name not in known_zero})
     degrees = len(found) - len(free)
     if degrees < 1:
@@ -133,6 +145,8 @@ def successive_noise(log_values: Sequence[float]) -> Noise | None:
     """
     if len(log_values) < 3:  # noqa: PLR2004 - one difference is no spread
         return None
+    import numpy as np
+
     differences = np.diff(np.asarray(log_values))
     return Noise(variance=float(np.mean(differences**2)) / 2, degrees_of_freedom=2 * len(differences) / 3)
 

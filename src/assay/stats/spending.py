@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+    Floats = NDArray[np.float64]
 
 GRID = 401
 """Points of the density between the boundaries; the crossing probabilities are then right to about 1e-5."""
@@ -71,6 +73,8 @@ def nominal_alpha(num_brackets: int, looks: Looks, alpha: float, prior_degrees: 
 @lru_cache(maxsize=256)
 def gaussian_rates(looks: Looks, alpha: float) -> tuple[float, ...]:
     """The rate of each look, first to last, were the variance known."""
+    import numpy as np
+
     shares = [information(n) / information(looks.last) for n in range(looks.first, looks.last + 1)]
     spent = [alpha * math.log1p((math.e - 1) * share) for share in shares]
     rates: list[float] = []
@@ -91,6 +95,7 @@ def _factor(looks: Looks, alpha: float, prior_degrees: int) -> float:
 
     Every simulated series has its smallest ratio of p-value to rate over all looks; the factor is the alpha quantile.
     """
+    import numpy as np
     from scipy.special import stdtr
 
     rng = np.random.default_rng(SEED)
@@ -133,6 +138,8 @@ def _outside(grid: Floats, density: Floats, step_sd: float, bound: float) -> flo
 
 def _advance(grid: Floats, density: Floats, step_sd: float, bound: float) -> tuple[Floats, Floats]:
     """Density of the paths that have not crossed, one look later."""
+    import numpy as np
+
     finer = np.linspace(-bound, bound, GRID)
     kernel = np.exp(-0.5 * ((finer[:, None] - grid[None, :]) / step_sd) ** 2) / (step_sd * math.sqrt(2 * math.pi))
     return finer, np.array([_integral(grid, row * density) for row in kernel])

@@ -1,0 +1,88 @@
+"""How the options of `assay estimate` are spelled: text in, values or a mistake of usage out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from assay.records.estimate import Layout, Routing
+    from assay.records.estimate_report import Load
+
+INPUT_TOKENS, OUTPUT_TOKENS = 1024, 256
+LAYOUT_HINT = "tp, pp, dp and ep with numbers, such as tp8, tp4pp2 or tp2,dp4,ep8"
+ROUTING_HINT = "uniform, or zipf:1.0 for experts chosen in proportion to 1/rank"
+MAX_IN_FLIGHT = 1_000_000
+
+
+def read_layout(text: str) -> Layout:
+    """`tp8`, `tp4pp2`, `tp2,dp4,ep8`.
+
+    Raises:
+        UsageError: it says something else, or one thing twice.
+    """
+    from assay.records.estimate import Layout
+
+    words = re.findall(r"([a-z]+)[=:]?(\d+)", text.lower())
+    spelled = "".join(f"{name}{size}" for name, size in words)
+    names = [name for name, _ in words]
+    if not words or spelled != re.sub(r"[\s,;+x/_=:-]", "", text.lower()):
+        raise UsageError(f"--layout {text} cannot be read", hint=LAYOUT_HINT)
+    if len(set(names)) < len(names) or not set(names) <= set(Layout.model_fields) or 0 in (int(n) for _, n in words):
+        raise UsageError(f"--layout {text}: each of tp, pp, dp and ep at most once, from 1 up", hint=LAYOUT_HINT)
+    return Layout(**{name: int(size) for name, size in words})
+
+
+def read_concurrencies(text: str) -> list[int]:
+    """Requests in flight, ascending.
+
+    Raises:
+        UsageError: anything but whole numbers above zero, with commas.
+    """
+    words = [word.strip() for word in text.split(",")]
+    numbers = sorted({int(word) for word in words if re.fullmatch(r"\d{1,7}", word)})
+    if len(numbers) < len(words) or not 0 < numbers[0] <= numbers[-1] <= MAX_IN_FLIGHT:
+        hint = f"whole numbers from 1 to {MAX_IN_FLIGHT:,}, none twice: --concurrency 1,8,64"
+        raise UsageError(f"--concurrency {text} cannot be read", hint=hint)
+    return numbers
+
+
+def read_routing(text: str) -> Routing:
+    """`uniform` or `zipf:1.0`.
+
+    Raises:
+        UsageError: anything else.
+    """
+    from assay.records.estimate import Routing
+
+    law, _, exponent = text.lower().partition(":")
+    if law == "uniform" and not exponent:
+        return Routing()
+    if law == "zipf" and re.fullmatch(r"\d{1,2}(\.\d+)?", exponent):
+        return Routing(law="zipf", exponent=float(exponent))
+    raise UsageError(f"--routing {text} cannot be read", hint=ROUTING_HINT)
+
+
+def read_load(input_tokens: int | None, output_tokens: int | None, context_tokens: int | None) -> Load:
+    """What every request is."""
+    from assay.roofline.serving import load_at_context, load_of_requests
+
+    if context_tokens is not None:
+        return load_at_context(context_tokens)
+    return load_of_requests(input_tokens or INPUT_TOKENS, output_tokens or OUTPUT_TOKENS)
+
+
+def read_bounds(text: str) -> tuple[float | None, float | None]:
+    """Bounds on TTFT and TPOT in seconds, spelled as for `assay bench`.
+
+    Raises:
+        UsageError: they cannot be read, or bound something else.
+    """
+    from assay.cli.bench_spelling import read_slo
+
+    slo, _ = read_slo(text)
+    if slo.e2e_s is not None:
+        raise UsageError("--search keeps bounds on ttft and tpot, not on e2e", hint="--slo ttft=500ms,tpot=50ms")
+    return slo.ttft_s, slo.tpot_s

@@ -1,0 +1,137 @@
+"""torch-profiler's Chrome trace: a JSON object whose `traceEvents` hold kernels as complete events ("ph": "X").
+
+Source of the fields: the Trace Event Format, and the categories that PyTorch's Kineto writes (`kernel`, `gpu_memcpy`,
+`gpu_memset`; `args.device`, `args.stream`). Times are microseconds.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+import numpy as np
+
+from assay.errors import UsageError
+from assay.formats.trace_spans import Kernels, summary
+from assay.records.attribution import TraceFacts
+
+MOST_BYTES = 1 << 30
+"""Of JSON, unpacked: it is held in memory while it is read."""
+ON_DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+US_NS = 1000.0
+LARGEST_US = 4e15
+"""A century and more: an event beyond it would overflow the clock in nanoseconds."""
+DAMAGED = "was the profiler stopped before it had written everything? profile a few steps again"
+SMALLER = "profile fewer steps: a handful of decode steps is enough"
+
+
+class _Event(msgspec.Struct):
+    """Of a trace event what is needed; everything else stays unparsed."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    ts: float | str = 0.0
+    dur: float = 0.0
+    args: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Args(msgspec.Struct):
+    device: int | None = None
+
+
+class _Device(msgspec.Struct):
+    name: str = ""
+
+
+class _Trace(msgspec.Struct):
+    traceEvents: list[_Event]  # noqa: N815 - the file's spelling
+    deviceProperties: list[_Device] = []  # noqa: N815 - the same; msgspec copies it
+
+
+def read_torch(path: Path, *, gzipped: bool) -> TraceFacts:
+    """Where the devices' time went.
+
+    Raises:
+        UsageError: it is cut short, damaged, too large, not such a trace, or without device activity.
+    """
+    raw = _content(path, gzipped=gzipped)
+    try:
+        trace = msgspec.json.decode(raw, type=_Trace) if raw.lstrip()[:1] == b"{" else _bare(raw)
+        kernels = _kernels(path, trace.traceEvents)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            f"{path}: this is no torch-profiler trace: {error}", hint="give the file that the profiler wrote, unedited"
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: this is not whole JSON: {error}", hint=DAMAGED) from error
+    name = trace.deviceProperties[0].name if trace.deviceProperties else ""
+    return summary(kernels, "torch-profiler", str(path), device_name=name, notes=_notes(trace.traceEvents))
+
+
+def _bare(raw: bytes) -> _Trace:
+    """A list of events without an object around it, as the format allows."""
+    return _Trace(traceEvents=msgspec.json.decode(raw, type=list[_Event]))
+
+
+def _content(path: Path, *, gzipped: bool) -> bytes:
+    try:
+        with gzip.open(path) if gzipped else path.open("rb") as source:
+            raw: bytes = source.read(MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UsageError(f"{path}: the compressed trace is cut short or damaged: {error}", hint=DAMAGED) from error
+    except (OSError, MemoryError) as error:
+        raise UsageError(f"{path}: cannot read it: {error}", hint=SMALLER) from error
+    if len(raw) > MOST_BYTES:
+        raise UsageError(f"{path}: more than {MOST_BYTES >> 20} MiB of JSON", hint=SMALLER)
+    return raw
+
+
+def _kernels(path: Path, events: Iterable[_Event]) -> Kernels:
+    numbers: dict[str, int] = {}
+    rows: list[tuple[int, int, int, int]] = []
+    for event in events:
+        if event.ph != "X" or event.cat not in ON_DEVICE:
+            continue
+        begin_us = event.ts if isinstance(event.ts, float) else _float(path, event)
+        if not (0 <= begin_us <= LARGEST_US and 0 <= event.dur <= LARGEST_US):
+            _impossible(path, event)
+        begin_ns = round(begin_us * US_NS)
+        name = numbers.setdefault(event.name, len(numbers))
+        rows.append((_device(event), begin_ns, begin_ns + round(event.dur * US_NS), name))
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    return Kernels(table[:, 0], table[:, 1], table[:, 2], table[:, 3], list(numbers))
+
+
+def _device(event: _Event) -> int:
+    """0 where the event does not say; what is no small number is refused by the parser."""
+    found = msgspec.json.decode(event.args, type=_Args).device if event.args else None
+    if found is not None and not -1 <= found < 1 << 16:
+        raise msgspec.ValidationError(f"`args.device` of {event.name[:60]!r} is {found}")
+    return found or 0
+
+
+def _float(path: Path, event: _Event) -> float:
+    try:
+        return float(event.ts)
+    except ValueError:
+        _impossible(path, event)
+
+
+def _impossible(path: Path, event: _Event) -> NoReturn:
+    raise UsageError(
+        f"{path}: {event.name[:60]!r} has ts = {event.ts!r}, dur = {event.dur!r}: no microseconds", hint=DAMAGED
+    )
+
+
+def _notes(events: Iterable[_Event]) -> list[str]:
+    """What of the trace makes its times other than those of serving."""
+    notes: list[str] = []
+    found: set[Any] = {event.cat for event in events}
+    if "python_function" in found:
+        notes.append("recorded with Python stacks: the host was slowed down, and idle times are too long")
+    return notes

@@ -1,0 +1,30 @@
+"""How much is left: `assay status` asks for it, so it loads nothing that only the next step needs."""
+
+from __future__ import annotations
+
+from assay.plan.composing import promising
+from assay.plan.evidence import A_A, CONFIRMATION, MAIN, bracket_counts, composition
+from assay.plan.runs import median_run_s
+from assay.plan.screening import open_candidates
+from assay.records.state import CampaignState
+
+EXPECTED_BRACKETS = 0.75
+"""Share of the allowed brackets that an average trial is expected to use: clear cases stop early."""
+
+
+def remaining_s(state: CampaignState) -> float:
+    """Expected measuring time until the campaign ends, never more than the budget has left."""
+    if state.headline is not None:
+        return 0.0
+    budget, run_s = state.spec.budget, median_run_s(state)
+    main = bracket_counts(state, MAIN)
+    runs = 0.0
+    if state.calibration is None:
+        runs += 2 * max(0, budget.calibration_brackets - main[A_A]) + 1
+    expected = max(1.0, EXPECTED_BRACKETS * budget.max_brackets)
+    runs += sum(2 * max(0.5, expected - main[h.id]) for h in open_candidates(state))
+    waiting = [h for h in promising(state) if h.id not in state.verdicts and h.status == "planned"]
+    runs += sum(max(1.0, 5 - 2 * bracket_counts(state, composition(h.id)).total()) for h in waiting)
+    if state.stack or open_candidates(state) or waiting:
+        runs += 2 * max(0, budget.confirmation_brackets - bracket_counts(state, CONFIRMATION).total()) + 1
+    return max(0.0, min(runs * run_s, budget.total_s - state.spent_s))

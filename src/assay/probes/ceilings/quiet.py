@@ -1,0 +1,74 @@
+"""Run micro-benchmarks one after another, watch who else uses the processors, and repeat what was disturbed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from assay.probes.ceilings.port import MicroBenchmark, NotMeasurable, Say
+from assay.probes.usage import read_usage, shares
+from assay.records.ceilings import Measurement
+
+ATTEMPTS = 3
+"""Of one benchmark, when other processes disturb it; the least disturbed one is kept, and says that it was."""
+
+
+def measure(benchmarks: Sequence[MicroBenchmark], say: Say) -> tuple[list[Measurement], dict[str, str]]:
+    """Every benchmark in turn; what cannot be measured comes with its reason."""
+    expected_s = sum(benchmark.expected_s for benchmark in benchmarks)
+    began_s = time.monotonic()
+    found: list[Measurement] = []
+    missing: dict[str, str] = {}
+    for benchmark in benchmarks:
+        say(describe(benchmark), time.monotonic() - began_s, expected_s)
+        try:
+            found.append(_quietest(benchmark))
+        except NotMeasurable as reason:
+            missing[describe(benchmark)] = str(reason)
+    return found, missing
+
+
+def describe(benchmark: MicroBenchmark) -> str:
+    """Its name and conditions in a few words."""
+    at = benchmark.at
+    parts = [benchmark.name.replace("_", " "), at.storage, f"{at.threads} thread{'s' if at.threads > 1 else ''}"]
+    if at.shape is not None:
+        parts.append(f"{at.shape[0]} x {at.shape[1]}")
+    if at.columns > 1:
+        parts.append(f"{at.columns} columns")
+    if at.numa_node is not None:
+        parts.append(f"node {at.numa_node}")
+    return ", ".join(part for part in parts if part)
+
+
+def _quietest(benchmark: MicroBenchmark) -> Measurement:
+    tries: list[Measurement] = []
+    while len(tries) < ATTEMPTS and not any(one.trusted for one in tries):
+        tries.append(_once(benchmark))
+        if not tries[-1].correct:
+            break  # a wrong result is no disturbance: it would be wrong again
+    return min(tries, key=lambda one: (not one.correct, one.foreign_cpu_cores or 0.0))
+
+
+def _once(benchmark: MicroBenchmark) -> Measurement:
+    at_ns, began_s, before = time.time_ns(), time.monotonic(), read_usage(None)
+    reading = benchmark.run()
+    since = shares(before, read_usage(None))
+    return Measurement(
+        name=benchmark.name,
+        what=benchmark.what,
+        unit=benchmark.unit,
+        threads=benchmark.at.threads,
+        storage=benchmark.at.storage,
+        columns=benchmark.at.columns,
+        numa_node=benchmark.at.numa_node,
+        shape=benchmark.at.shape,
+        samples=reading.samples,
+        took_s=time.monotonic() - began_s,
+        check=reading.check,
+        correct=reading.correct,
+        conditions=reading.conditions,
+        foreign_cpu_cores=since.foreign_cpu_cores,
+        steal_share=since.steal_share,
+        at_ns=at_ns,
+    )

@@ -1,0 +1,169 @@
+"""The standard set of micro-benchmarks of a CPU, and what of it is known already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+from assay.probes.ceilings import cache
+from assay.probes.ceilings.disk import DiskRead
+from assay.probes.ceilings.memory import BUFFER_BYTES, LEAST_BUFFER_BYTES, MemoryBandwidth
+from assay.probes.ceilings.port import MicroBenchmark, NotMeasurable, Say
+from assay.probes.ceilings.products import Kernels, Product, kernels
+from assay.probes.ceilings.quiet import measure
+from assay.records.ceilings import Ceilings, Key
+from assay.records.machine import Machine
+
+WeightShape = tuple[str, int, int]
+"""Type, rows, columns."""
+STANDARD_STORAGES = ("F16", "Q8_0", "Q4_0", "Q4_1", "Q4_K", "Q6_K")
+"""Types that models are commonly served in; those of a model at hand are measured beside them."""
+BATCHES = (4, 16, 128)
+"""Columns of products with several tokens; the last stands for prefill."""
+SHARE_OF_MEMORY = 0.25
+"""That all buffers together may take."""
+COSTS: tuple[Literal["product_start", "graph_node", "graph_start"], ...] = (
+    "product_start",
+    "graph_node",
+    "graph_start",
+)
+KERNELS = "matrix products"
+
+
+def ceilings(
+    machine: Machine,
+    folder: Path,
+    say: Say,
+    *,
+    storages: Sequence[str] = (),
+    shapes: Sequence[WeightShape] = (),
+    threads: Sequence[int] = (),
+    model: Path | None = None,
+    again: bool = False,
+) -> Ceilings:
+    """Measure what is not known yet, and keep it.
+
+    Args:
+        machine: this one.
+        folder: where a scratch file may be written.
+        say: told what is measured.
+        storages: types of weights that matter; none: the standard ones.
+        shapes: matrices of a model that products with one column are measured for, each as it is.
+        threads: thread counts that matter beside 1 and all cores.
+        model: a file of weights for the disk benchmark; None: a scratch file.
+        again: measure everything anew.
+    """
+    with ExitStack() as stack:
+        missing: dict[str, str] = {}
+        program: Kernels | None = None
+        try:
+            program = stack.enter_context(kernels())
+        except NotMeasurable as reason:
+            missing[KERNELS] = str(reason)
+        library = program.library if program else None
+        known = None if again else cache.remembered(machine.fingerprint, library)
+        counts = thread_counts(machine.usable_cores, threads)
+        wanted: list[MicroBenchmark] = [
+            *_memory(machine, counts),
+            DiskRead(file=model, folder=folder),
+            *(_products(program, storages or STANDARD_STORAGES, counts, missing) if program else ()),
+            *(_shapes(program, shapes, counts) if program else ()),
+        ]
+        found, unmeasured = measure(_unknown(wanted, known), say)
+    fresh = Ceilings(
+        fingerprint=machine.fingerprint,
+        machine=f"{machine.cpu_model}, {machine.usable_cores} cores",
+        library=library,
+        measurements=found,
+        missing={**missing, **unmeasured},
+    )
+    whole = cache.merged(known, fresh)
+    if found:
+        cache.remember(whole)
+    return whole
+
+
+def thread_counts(cores: int, more: Iterable[int] = ()) -> list[int]:
+    """1, 2, 4 ... up to all cores, all cores, and what else is wanted up to twice as many."""
+    doubling = [1 << power for power in range(cores.bit_length()) if 1 << power <= cores]
+    return sorted({*doubling, cores, *(count for count in more if 1 <= count <= 2 * cores)})
+
+
+def numa_cpus(root: Path = Path("/")) -> dict[int, frozenset[int]]:
+    """Processors of each NUMA node that has any; empty where the system does not say."""
+    found = {}
+    for path in sorted((root / "sys/devices/system/node").glob("node[0-9]*/cpulist")):
+        cpus = _cpulist(path.read_text(encoding="ascii"))
+        if cpus:
+            found[int(path.parent.name.removeprefix("node"))] = cpus
+    return found
+
+
+def _memory(machine: Machine, counts: Sequence[int]) -> Iterator[MicroBenchmark]:
+    size = int(min(BUFFER_BYTES, max(LEAST_BUFFER_BYTES, SHARE_OF_MEMORY * machine.memory_bytes / 2 / counts[-1])))
+    for count in counts:
+        yield MemoryBandwidth(name="memory_read", threads=count, buffer_bytes=size)
+    for count in sorted({1, machine.usable_cores}):
+        yield MemoryBandwidth(name="memory_copy", threads=count, buffer_bytes=size)
+    nodes = numa_cpus()
+    if len(nodes) > 1:
+        for node, cpus in nodes.items():
+            yield MemoryBandwidth(name="memory_read", threads=len(cpus), numa_node=node, cpus=cpus, buffer_bytes=size)
+
+
+def _products(
+    program: Kernels, storages: Sequence[str], counts: Sequence[int], missing: dict[str, str]
+) -> Iterator[MicroBenchmark]:
+    """At one thread and at the most; the types in turn, so that weights are made once."""
+    ends = _ends(counts)
+    for count in ends:
+        for name in COSTS:
+            yield Product(kernels=program, name=name, threads=count)
+    for storage in storages:
+        if storage not in program.types:
+            missing[storage] = f"no benchmark for weights of type {storage}"
+            continue
+        for count in ends:
+            yield Product(kernels=program, name="matvec_streamed", threads=count, storage=storage)
+        for columns in BATCHES:
+            for count in ends if columns == BATCHES[-1] else ends[-1:]:
+                yield Product(kernels=program, name="matmul", threads=count, storage=storage, columns=columns)
+        for count in ends:
+            yield Product(kernels=program, name="matvec_cached", threads=count, storage=storage)
+
+
+def _shapes(program: Kernels, shapes: Sequence[WeightShape], counts: Sequence[int]) -> Iterator[MicroBenchmark]:
+    for storage, rows, columns in shapes:
+        if storage in program.types:
+            for count in _ends(counts):
+                yield Product(
+                    kernels=program, name="matvec_streamed", threads=count, storage=storage, shape=(rows, columns)
+                )
+
+
+def _ends(counts: Sequence[int]) -> list[int]:
+    """One thread, and the largest two counts: all cores, and what else was asked for."""
+    return sorted({1, *counts[-2:]})
+
+
+def _unknown(wanted: Iterable[MicroBenchmark], known: Ceilings | None) -> list[MicroBenchmark]:
+    trusted = {one.key for one in known.measurements if one.trusted} if known else set()
+    return [one for one in wanted if _key(one) not in trusted]
+
+
+def _key(one: MicroBenchmark) -> Key:
+    return one.name, one.at.storage, one.at.columns, one.at.threads, one.at.numa_node, one.at.shape
+
+
+def _cpulist(text: str) -> frozenset[int]:
+    """The kernel's `0-3,8,10-11`."""
+    cpus: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
+        cpus.update(range(int(first), int(last or first) + 1))
+    return frozenset(cpus)
+
+
+__all__ = ["STANDARD_STORAGES", "ceilings", "numa_cpus", "thread_counts"]

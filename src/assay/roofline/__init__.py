@@ -1,0 +1,1 @@
+"""Predicted bounds of a model on a box: pure arithmetic over records."""

@@ -1,0 +1,146 @@
+"""How far real kernels stay below the ceilings: every constant of the expected times, in one place.
+
+None of them enters a floor. Each is a range (slow, usual, fast kernels) with the reason it was set so; `calibration`
+scales the outcome by what was measured. "Share" is of what a device can reach: of a measured ceiling, or of a data
+sheet's times `STREAM_SHARE_OF_SPEC` or `MATMUL_SHARE_OF_SPEC`. In a range of shares, low is the slow kernel.
+
+No constant was fitted by a program, but one table was known when they were set: GLM-5 on eight RTX PRO 6000
+(voipmonitor/rtx6kpro, models/glm5.md). Read by hand, it gave 0.44 to 0.57 of the data sheet's bandwidth for weights
+of experts, and the middle of `grouped_gemm` (0.65 * 0.88 = 0.57) was set with that in view. Agreement of uncalibrated
+estimates with that table is therefore no independent evidence; other tables were not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.records.device import Basis
+from assay.records.estimate import Range
+
+Kind = Literal["gemm", "grouped_gemm", "attention", "elementwise", "sampling"]
+"""What a kernel is like: a matmul, many small ones in one launch, attention's core, or a pass over data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """How kernels behave on one kind of processor."""
+
+    read_share: dict[Kind, Range]
+    """Of the achievable memory bandwidth, in the limit of a large kernel."""
+    compute_share: dict[Kind, Range]
+    """Of the achievable arithmetic rate, in the limit of a large kernel."""
+    ramp_s: Range
+    """What a kernel loses while it fills and drains: half of the rate is reached at ramp * bandwidth bytes."""
+    launch_s: Range
+    """From one kernel to the next inside a replayed graph; a device's own `launch_s` replaces it."""
+    eager_launch_s: Range
+    """The same, launched by the host one by one."""
+    host_step_s: Range
+    """Scheduling, sampling bookkeeping and input preparation that no kernel hides, per step."""
+    host_sequence_s: Range
+    """The same, per sequence in the step."""
+
+
+GPU = Profile(
+    # A GEMV or thin GEMM streams its weights almost as fast as a copy does. A grouped GEMM over experts of a few tokens
+    # each reads many short matrices and waits at each one's end; attention reads pages of a table.
+    # Basis: assumed. The width of grouped_gemm's range covers the reports in flashinfer#2786 (none to 2x from tiles).
+    read_share={
+        "gemm": Range(low=0.70, mid=0.88, high=1.0),
+        "grouped_gemm": Range(low=0.40, mid=0.65, high=0.95),
+        "attention": Range(low=0.40, mid=0.65, high=0.95),
+        "elementwise": Range(low=0.50, mid=0.75, high=1.0),
+        "sampling": Range(low=0.20, mid=0.45, high=0.90),
+    },
+    # Large dense matmuls come close to what a matmul benchmark shows. GB10 reached 356 TFLOP/s of FP4 in dense GEMMs
+    # and 120-154 in grouped ones (NVIDIA developer forum 359960): 0.34-0.43. Attention: FlashAttention-3 reports up to
+    # 740 TFLOP/s in FP16 on H100, 0.75 of the data sheet (arXiv 2407.08608). The rest is assumed.
+    compute_share={
+        "gemm": Range(low=0.60, mid=0.85, high=1.0),
+        "grouped_gemm": Range(low=0.30, mid=0.50, high=0.85),
+        "attention": Range(low=0.30, mid=0.55, high=0.95),
+        "elementwise": Range(low=0.10, mid=0.25, high=0.50),
+        "sampling": Range(low=0.05, mid=0.10, high=0.30),
+    },
+    # Assumed: one wave of blocks has to start, fetch its first bytes (about 1 us of latency) and end.
+    ramp_s=Range(low=0.5e-6, mid=1.5e-6, high=4.0e-6),
+    # Assumed, from the field's experience of kernel to kernel gaps in replayed CUDA graphs.
+    launch_s=Range(low=0.6e-6, mid=1.3e-6, high=2.5e-6),
+    # Assumed: a launch through a framework costs the host this much, and the device waits for it in small steps.
+    eager_launch_s=Range(low=4e-6, mid=8e-6, high=15e-6),
+    # Assumed: engines that overlap scheduling with the step before hide most of it.
+    host_step_s=Range(low=0.1e-3, mid=0.6e-3, high=2.5e-3),
+    host_sequence_s=Range(low=0.1e-6, mid=1.5e-6, high=8e-6),
+)
+
+CPU = Profile(
+    # Measured ceilings of a CPU come from the same threads that later compute: the share is high. Basis: assumed.
+    read_share={
+        "gemm": Range(low=0.75, mid=0.92, high=1.0),
+        "grouped_gemm": Range(low=0.60, mid=0.85, high=1.0),
+        "attention": Range(low=0.40, mid=0.70, high=1.0),
+        "elementwise": Range(low=0.50, mid=0.80, high=1.0),
+        "sampling": Range(low=0.20, mid=0.50, high=1.0),
+    },
+    compute_share={
+        "gemm": Range(low=0.50, mid=0.80, high=1.0),
+        "grouped_gemm": Range(low=0.35, mid=0.65, high=1.0),
+        "attention": Range(low=0.15, mid=0.40, high=0.90),
+        "elementwise": Range(low=0.10, mid=0.30, high=0.80),
+        "sampling": Range(low=0.05, mid=0.10, high=0.50),
+    },
+    ramp_s=Range(low=0.1e-6, mid=0.5e-6, high=2e-6),
+    # A barrier between two operations of a thread pool. Assumed.
+    launch_s=Range(low=0.5e-6, mid=2e-6, high=8e-6),
+    eager_launch_s=Range(low=0.5e-6, mid=2e-6, high=8e-6),
+    host_step_s=Range(low=0.02e-3, mid=0.15e-3, high=1e-3),
+    host_sequence_s=Range(low=1e-6, mid=10e-6, high=50e-6),
+)
+
+STREAM_SHARE_OF_SPEC = Range(low=0.78, mid=0.88, high=0.95)
+"""Reading at best over a data sheet's memory bandwidth, where nobody measured it.
+
+Source of the low end: copies of 1,375-1,490 GB/s against 1,792 on RTX PRO 6000 (voipmonitor/rtx6kpro,
+hardware/pcie-bandwidth.md): 0.77-0.83; reads are assumed to do better than copies. The rest is assumed.
+"""
+MATMUL_SHARE_OF_SPEC = Range(low=0.60, mid=0.78, high=0.95)
+"""A large dense matmul at best over a data sheet's rate, where nobody measured it: clocks fall under load. Assumed."""
+
+CURVE_SPREADS: dict[Basis, Range] = {
+    "measured": Range(low=0.9, mid=1.0, high=1.25),
+    "elsewhere": Range(low=0.9, mid=1.0, high=1.8),
+    "spec": Range(low=0.6, mid=1.0, high=1.8),
+    "assumed": Range(low=0.6, mid=1.0, high=1.8),
+}
+"""Around a curve, by what it rests on: collectives inside a step wait for the slowest rank, and boxes differ.
+
+Source of 1.8 for other boxes: eight RTX PRO 6000 reach 40 GB/s with switches and 22 GB/s on two sockets with default
+channels (voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md). The rest is assumed.
+"""
+LINK_SHARE = Range(low=0.35, mid=0.62, high=0.85)
+"""Bus bandwidth of a ring over a data sheet's link, where no curve is known.
+
+Source: 37-41 GB/s over PCIe 5.0 x16 of 63 GB/s with tuned channels, 22 GB/s without (voipmonitor/rtx6kpro,
+hardware/pcie-bandwidth.md): 0.35 to 0.65; 370 GB/s over NVLink of 450 GB/s (NVIDIA/nccl-tests#212): 0.82.
+"""
+COLLECTIVE_LATENCY_S = Range(low=6e-6, mid=14e-6, high=30e-6)
+"""An empty collective where no curve is known. 24 us is what NCCL needs on eight PCIe devices (same source)."""
+UNKNOWN_LINK_BYTES_PER_S = 16e9
+"""A link nobody described: half of PCIe 4.0 x16. Assumed, so that a forgotten row makes no fast box."""
+
+MLA_HEAD_GROUP = 64
+"""Heads that share one reading of MLA's latent in a decode kernel: a tile of 64 rows. Assumed."""
+EXPERT_TILE_ROWS = ((16, 16), (16, 64), (64, 128))
+"""Least and largest tile to which a grouped GEMM rounds each expert's rows up: fast, usual, slow. Assumed."""
+CACHE_OVER_MEMORY = Range(low=1.5, mid=2.5, high=5.0)
+"""Bandwidth of the last-level cache over the memory's, where `l2_read_bytes_per_s` is not known. Assumed."""
+LINEAR_STATE_BYTES = Range(low=2.0, mid=4.0, high=4.0)
+"""Bytes an element of a linear attention's state: FP32 in the engines' defaults, BF16 at best."""
+
+LAYER_KERNELS = {"norm": 2, "rope_and_cache": 2, "activation": 1, "router": 2, "permute": 3, "quantize": 2}
+"""Kernels per layer besides matmuls and attention, with the fusions that engines have by default. Assumed."""
+SAMPLING_KERNELS = 6
+"""Softmax, penalties, top-k/top-p, the draw. Assumed."""
+INPUT_KERNELS = 4
+"""Embedding, positions, metadata of the attention back end. Assumed."""

@@ -1,0 +1,169 @@
+"""What every mechanism looks at: the step, its operations by part, and the step estimated once more with a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.records.device import Box
+from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, OpTime, Range, StepEstimate
+from assay.records.model_shape import ModelShape
+from assay.roofline import step as steps
+from assay.roofline.calibration import Calibration
+from assay.roofline.ceilings import Ceilings
+from assay.roofline.communication import DEFAULT_ALGORITHMS
+
+NOTHING = Range(low=0.0, mid=0.0, high=0.0)
+MIB_BYTES = 2.0**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A step and everything it was estimated from."""
+
+    step: StepEstimate
+    shape: ModelShape
+    box: Box
+    layout: Layout
+    limits: Ceilings
+    cache_bytes_per_element: float
+    calibration: Calibration | None
+
+    @property
+    def time_s(self) -> float:
+        """Expected time of the step."""
+        return self.step.time_s.mid
+
+    def ops(self, *names: str) -> list[OpTime]:
+        """Operations by part or by name."""
+        return [op for op in self.step.ops if op.part in names or op.name in names]
+
+    def collectives(self, kind: str) -> list[OpTime]:
+        """Operations that are this collective."""
+        return [op for op in self.step.ops if op.collective == kind]
+
+    def again(
+        self,
+        *,
+        shape: ModelShape | None = None,
+        layout: Layout | None = None,
+        point: OperatingPoint | None = None,
+        cache_bytes_per_element: float | None = None,
+        algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
+    ) -> StepEstimate:
+        """The step estimated once more with something changed."""
+        return steps.estimate(
+            shape or self.shape,
+            self.box,
+            layout or self.layout,
+            point or self.step.point,
+            routing=self.step.routing,
+            cache_bytes_per_element=cache_bytes_per_element or self.cache_bytes_per_element,
+            calibration=self.calibration,
+            algorithms=algorithms,
+        )
+
+    def at_sequences(self, sequences: int) -> OperatingPoint:
+        """The same point with another number of sequences."""
+        return self.step.point.model_copy(update={"sequences": sequences})
+
+
+Mechanism = Callable[[Scene], MechanismCeiling]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a mechanism is called, and which operations it changes."""
+
+    id: str
+    title: str
+    touched: Sequence[OpTime]
+    scene: Scene
+    host: bool = False
+    """It changes the host's part of the step, too."""
+
+    @property
+    def touched_s(self) -> float:
+        """Expected time of what it changes."""
+        return total(self.touched) + (self.scene.step.overhead_s.mid if self.host else 0.0)
+
+    def _record(self, **fields: Any) -> MechanismCeiling:
+        share = min(1.0, self.touched_s / self.scene.time_s) if self.scene.time_s else 0.0
+        touches = [op.name for op in self.touched] + (["host"] if self.host else [])
+        return MechanismCeiling(id=self.id, title=self.title, touches=touches, touched_share=share, **fields)
+
+    def inert(self, reason: str) -> MechanismCeiling:
+        """It cannot act here: worth nothing."""
+        return self._record(gain=NOTHING, applies=False, reason=reason)
+
+    def saves(self, saved: Range, reason: str) -> MechanismCeiling:
+        """It takes so many seconds off what it touches: gain = T / (T - saved) - 1 (Amdahl)."""
+        time = self.scene.time_s
+        low, mid, high = (min(max(0.0, one), self.touched_s) for one in (saved.low, saved.mid, saved.high))
+        gains = [time / max(time - one, 1e-12) - 1 for one in (low, mid, high)]
+        return self._record(gain=_ascending(gains), applies=True, reason=reason)
+
+    def becomes(self, new: StepEstimate, reason: str, *, tokens: Range | None = None) -> MechanismCeiling:
+        """The step becomes another one; operations that stay the same are taken as they are expected.
+
+        The ceiling takes what the change touches at its fastest, the lower end at its slowest.
+
+        Args:
+            new: the other step.
+            reason: with numbers.
+            tokens: tokens the new step yields; as many as its point says when None.
+        """
+        yields = tokens or Range(low=new.point.tokens, mid=new.point.tokens, high=new.point.tokens)
+        old = self.scene.step.point.tokens / self.scene.time_s
+        changed = _changed(self.scene.step, new)
+        slow, fast = (
+            new.time_s.mid + sum(getattr(op.time_s, end) - op.time_s.mid for op in changed) for end in ("high", "low")
+        )
+        rates = (yields.low / slow, yields.mid / new.time_s.mid, yields.high / fast)
+        return self._record(gain=_ascending([rate / old - 1 for rate in rates]), applies=True, reason=reason)
+
+
+def _changed(old: StepEstimate, new: StepEstimate) -> list[OpTime]:
+    known = {op.name: op.time_s.mid for op in old.ops}
+    return [op for op in new.ops if abs(known.get(op.name, 0.0) - op.time_s.mid) > 1e-3 * op.time_s.mid]
+
+
+def total(ops: Collection[OpTime]) -> float:
+    """Their expected time."""
+    return sum(op.time_s.mid for op in ops)
+
+
+def floors(ops: Collection[OpTime]) -> float:
+    """Their floors."""
+    return sum(op.floor_s for op in ops)
+
+
+def fastest(ops: Collection[OpTime]) -> float:
+    """The lower end of their expected times."""
+    return sum(op.time_s.low for op in ops)
+
+
+def fixed_s(scene: Scene, ops: Collection[OpTime]) -> float:
+    """Starts and ramps of their kernels."""
+    each = scene.limits.launch_s.mid + scene.limits.profile.ramp_s.mid
+    return sum(op.calls for op in ops if op.collective is None) * each
+
+
+def _ascending(gains: Sequence[float]) -> Range:
+    low, mid, high = sorted(gains)
+    return Range(low=low, mid=mid, high=high)
+
+
+def ms(seconds: float) -> str:
+    """`137 ms`, `4.1 ms`, `0.83 ms`."""
+    value = seconds * 1e3
+    return f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms" if value >= 1 else f"{value:.2f} ms"  # noqa: PLR2004
+
+
+def size(count: float) -> str:
+    """`25.2 MB`, `786 kB`."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"

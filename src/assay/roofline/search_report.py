@@ -1,0 +1,116 @@
+"""A search as it is shown: what it ranked, and what it left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
+
+from assay.records.base import Frozen
+from assay.records.device import Box
+from assay.records.estimate import Layout
+from assay.records.estimate_report import Load, ModelFacts
+from assay.records.model_shape import ModelShape
+from assay.roofline import ceilings, layouts, memory, storages
+from assay.roofline.layout_choice import missing_bytes
+from assay.roofline.search import AS_STORED, MAX_STAGES, Candidate
+
+Kind = Literal["impossible", "too large", "beyond the bounds"]
+WORTH = 1.05
+"""Times the tokens/s of the stored weights, from which on another format is listed."""
+
+
+class Refused(Frozen):
+    """A layout with a format of weights that is no candidate."""
+
+    layout: Layout
+    storage: str
+    kind: Kind
+    reason: str
+
+
+class SearchReport(Frozen):
+    """Layouts and formats of weights for a number of devices and a service level."""
+
+    model: ModelFacts
+    box: Box
+    devices: int
+    """Used at most."""
+    load: Load
+    ttft_s: float | None
+    tpot_s: float | None
+    cache_dtype: str
+    memory_fraction: float
+    candidates: list[Candidate]
+    """Most expected tokens/s first."""
+    refused: list[Refused]
+    assumptions: list[str]
+
+
+def worth_another_format(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Without formats that give hardly more than the same layout with the weights as stored: they change answers."""
+    stored = {each.layout: each.output_tokens_per_s.mid for each in candidates if each.storage == AS_STORED}
+    return [
+        each
+        for each in candidates
+        if each.storage == AS_STORED or each.output_tokens_per_s.mid > WORTH * stored.get(each.layout, 0.0)
+    ]
+
+
+def refused(
+    shape: ModelShape,
+    box: Box,
+    devices: int,
+    found: Collection[tuple[str, Layout]],
+    *,
+    request_tokens: int,
+    memory_fraction: float,
+    cache_bytes_per_element: float,
+) -> list[Refused]:
+    """Every layout that `assay.roofline.search.rank` considers and does not return.
+
+    Args:
+        shape: the model as stored.
+        box: the devices.
+        devices: how many were to be used at most.
+        found: format and layout of the candidates.
+        request_tokens: prompt and answer.
+        memory_fraction: as given to the search.
+        cache_bytes_per_element: as given to the search.
+    """
+    left_out = []
+    for name, stored in _stored(shape, box):
+        for layout in _every(shape, devices):
+            if (name, layout) in found:
+                continue
+            told = _why(stored, box, layout, request_tokens, memory_fraction, cache_bytes_per_element)
+            left_out.append(Refused(layout=layout, storage=name, kind=told[0], reason=told[1]))
+    return left_out
+
+
+def _why(
+    shape: ModelShape, box: Box, layout: Layout, request_tokens: int, fraction: float, element_bytes: float
+) -> tuple[Kind, str]:
+    why_not = layouts.check(shape, box, layout)
+    if why_not is not None:
+        return "impossible", why_not
+    room = memory.budget(shape, box, layout, memory_fraction=fraction, cache_bytes_per_element=element_bytes)
+    if not room.fits:
+        return "too large", f"{missing_bytes(room) / 1e9:.1f} GB are missing on each device"
+    if not room.sequences(request_tokens):
+        return "too large", f"the cache holds {room.cache_tokens:,} tokens, no request of {request_tokens:,}"
+    return "beyond the bounds", "even one request in flight does not keep the bounds"
+
+
+def _stored(shape: ModelShape, box: Box) -> Iterator[tuple[str, ModelShape]]:
+    """The formats that a search considers by itself."""
+    limits = ceilings.of(box.device)
+    yield AS_STORED, shape
+    for name, storage in storages.STORAGES.items():
+        if not limits.lacks(storage.compute) and storages.would_shrink(shape, storage):
+            yield name, storages.stored_as(shape, storage)
+
+
+def _every(shape: ModelShape, devices: int) -> Iterator[Layout]:
+    for count in range(1, devices + 1):
+        if devices % count == 0:
+            yield from layouts.every(count, is_moe=shape.is_moe, max_stages=MAX_STAGES)

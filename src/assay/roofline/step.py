@@ -1,0 +1,224 @@
+"""One step of a model on a box: what each rank does, how long it takes at best, and how long it is expected to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from assay.records.device import Box
+from assay.records.estimate import Bound, Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
+from assay.records.model_shape import LayerGroup, ModelShape
+from assay.roofline import attention, ceilings, collectives, experts, glue, matmuls, timing
+from assay.roofline.calibration import Calibration
+from assay.roofline.ceilings import Ceilings
+from assay.roofline.communication import DEFAULT_ALGORITHMS
+from assay.roofline.work import Share, Work
+
+
+def estimate(
+    shape: ModelShape,
+    box: Box,
+    layout: Layout,
+    point: OperatingPoint,
+    *,
+    routing: Routing | None = None,
+    cache_bytes_per_element: float = 2.0,
+    calibration: Calibration | None = None,
+    algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
+) -> StepEstimate:
+    """Floors and expected times of one step.
+
+    The floor of the step is the sum of its operations' floors: within one batch each operation needs the result of the
+    one before. Only work of two batches at once, or communication hidden behind it, could be faster; and, in a model
+    with experts, tokens that touch fewer of them than `experts.fewest_distinct` says. Ranges of operations are added as
+    if all kernels were fast or slow together.
+
+    Args:
+        shape: the model.
+        box: the devices.
+        layout: how the model is spread; not checked (`layouts.check` does).
+        point: what is computed.
+        routing: how tokens spread over experts; uniform by default.
+        cache_bytes_per_element: 2 for a BF16 cache, 1 for FP8.
+        calibration: factors that a few measurements gave.
+        algorithms: communication algorithms in use (`LinkCurve.algorithm`).
+
+    Raises:
+        UsageError: the device lacks a fact without which nothing can be said.
+    """
+    routing = routing or Routing()
+    limits = ceilings.of(box.device)
+    share = share_of(layout, point)
+    works = list(works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes))
+    touched = sum(work.floor_bytes for work in works if not work.avoidable) / layout.pp
+    resident = min(1.0, limits.cache_bytes / touched) if touched else 0.0
+    ops = timing.merge(
+        timing.message(work, box, algorithms) if work.collective else timing.kernel(work, limits, resident)
+        for work in works
+    )
+    host = limits.profile.host_sequence_s.scaled(max(1.0, share.sequences))
+    found = _sum_up(shape, layout, point, routing, ops, host, timing.add(limits.profile.host_step_s, host))
+    notes = _notes(shape, box, layout, point, limits, resident)
+    told = found.model_copy(update={"notes": [*notes, *shape.assumed]})
+    return told if calibration is None else apply(told, calibration)
+
+
+def share_of(layout: Layout, point: OperatingPoint) -> Share:
+    """What one attention rank of a pipeline stage computes at a time.
+
+    Pipeline stages work on different micro-batches, so that a step over all layers takes a micro-batch of 1/pp of the
+    sequences, and all sequences advance in that time. A prefill is cut into chunks that keep the stages filled; filling
+    and draining are not counted.
+    """
+    per_group = math.ceil(point.sequences / layout.dp)
+    per_stage = per_group / layout.pp
+    if point.phase == "decode":
+        per_stage = math.ceil(per_stage)
+    return Share(
+        sequences=per_stage,
+        new_tokens=point.new_tokens,
+        context_tokens=point.context_tokens,
+        all_sequences=min(per_stage * layout.dp, max(per_stage, point.sequences / layout.pp)),
+    )
+
+
+def works_of(
+    shape: ModelShape,
+    box: Box,
+    layout: Layout,
+    point: OperatingPoint,
+    routing: Routing,
+    cache_bytes_per_element: float,
+    last_level_cache_bytes: float,
+) -> Iterator[Work]:
+    """Everything that the busiest rank of each stage does, all stages after each other."""
+    share = share_of(layout, point)
+    yield from matmuls.outer(shape, layout, share, point.phase, last_level_cache_bytes)
+    yield from glue.of_step(shape, share, point.phase)
+    yield from collectives.of_step(shape, layout, share, point.phase)
+    for group in shape.layers:
+        for work in _layer(
+            shape, box, group, layout, share, point, routing, cache_bytes_per_element, last_level_cache_bytes
+        ):
+            yield work.times(group.count)
+
+
+def _layer(
+    shape: ModelShape,
+    box: Box,
+    group: LayerGroup,
+    layout: Layout,
+    share: Share,
+    point: OperatingPoint,
+    routing: Routing,
+    element_bytes: float,
+    cache_bytes: float,
+) -> Iterator[Work]:
+    mixer = group.attention
+    yield from matmuls.of_layer(group.matrices, mixer, layout, share, cache_bytes)
+    yield from matmuls.routed_experts(shape, group.matrices, layout, share, routing, cache_bytes)
+    if mixer is not None:
+        yield from attention.core(mixer, group.matrices, layout, share, point.phase, element_bytes)
+    yield from glue.of_layer(shape, group.matrices, mixer, layout, share)
+    yield from collectives.of_layer(shape, box, group.matrices, mixes=mixer is not None, layout=layout, share=share)
+
+
+def _sum_up(
+    shape: ModelShape,
+    layout: Layout,
+    point: OperatingPoint,
+    routing: Routing,
+    ops: list[OpTime],
+    sequences: Range,
+    overhead: Range,
+) -> StepEstimate:
+    time = timing.add(overhead, *(op.time_s for op in ops))
+    floor = sum(op.floor_s for op in ops)
+    share = share_of(layout, point)
+    distinct = pairs_each = None
+    if shape.is_moe:
+        distinct = experts.expected_distinct(shape.num_experts, shape.top_k, share.all_tokens, routing)
+        pairs_each = share.all_tokens * shape.top_k / distinct
+    return StepEstimate(
+        point=point,
+        layout=layout,
+        routing=routing,
+        ops=ops,
+        floor_s=floor,
+        time_s=time,
+        overhead_s=overhead,
+        sequences_s=sequences,
+        tokens_per_s=Range(low=point.tokens / time.high, mid=point.tokens / time.mid, high=point.tokens / time.low),
+        ceiling_tokens_per_s=point.tokens / floor if floor > 0 else math.inf,
+        bound=_bound(ops, overhead),
+        experts_hit=distinct,
+        tokens_per_expert=pairs_each,
+    )
+
+
+def _bound(ops: list[OpTime], overhead: Range) -> Bound:
+    totals: dict[Bound, float] = {"launch": overhead.mid}
+    for op in ops:
+        totals[op.bound] = totals.get(op.bound, 0.0) + op.time_s.mid
+    return max(totals, key=lambda bound: totals[bound])
+
+
+def _notes(
+    shape: ModelShape, box: Box, layout: Layout, point: OperatingPoint, limits: Ceilings, resident: float
+) -> list[str]:
+    notes = []
+    lacking = sorted({m.storage.compute for _, m in shape.matrices() if limits.lacks(m.storage.compute)})
+    for compute in lacking:
+        used = limits.runs_as.get(compute)
+        notes.append(
+            f"{box.device.name} has no {compute} rate: such weights are read as stored and multiplied in {used}."
+        )
+    if resident > 0.05:  # noqa: PLR2004 - below that it changes no figure anybody reads
+        notes.append(f"The last-level cache could keep {resident:.0%} of what a step reads: floors leave that out.")
+    if shape.is_moe and point.tokens > 1:
+        notes.append(
+            "Floors and the ceiling allow for routing as skewed as Zipf with exponent "
+            f"{experts.MOST_SKEWED.exponent:g}: prompts that resemble each other can touch fewer experts and be faster."
+        )
+    if layout.pp > 1 and point.phase == "prefill":
+        notes.append("Filling and draining of the pipeline is not counted.")
+    if layout.ep > 1 and not collectives.uses_all_to_all(box, layout):
+        notes.append("No fabric of NVLink's class: experts get tokens by gathering and sums, not by all-to-all.")
+    return notes
+
+
+def apply(step: StepEstimate, calibration: Calibration) -> StepEstimate:
+    """The same step with every expected time corrected; floors are untouched, and no time falls below its own."""
+    factors: dict[Bound, float] = {
+        "memory": calibration.memory,
+        "compute": calibration.compute,
+        "communication": calibration.communication,
+        "launch": calibration.overhead,
+    }
+    ops = [_scaled(op, factors[op.bound], calibration.spread) for op in step.ops]
+    sequences = step.sequences_s.scaled(calibration.sequences)
+    per_step = timing.add(step.overhead_s, step.sequences_s.scaled(-1.0)).scaled(calibration.overhead)
+    overhead = _narrowed(timing.add(per_step, sequences), calibration.spread, 0.0)
+    time = timing.add(overhead, *(op.time_s for op in ops))
+    tokens = step.point.tokens
+    return step.model_copy(
+        update={
+            "ops": sorted(ops, key=lambda op: -op.time_s.mid),
+            "overhead_s": overhead,
+            "sequences_s": sequences,
+            "time_s": time,
+            "tokens_per_s": Range(low=tokens / time.high, mid=tokens / time.mid, high=tokens / time.low),
+            "bound": _bound(ops, overhead),
+        }
+    )
+
+
+def _scaled(op: OpTime, factor: float, spread: float) -> OpTime:
+    return op.model_copy(update={"time_s": _narrowed(op.time_s.scaled(factor), spread, op.floor_s)})
+
+
+def _narrowed(time: Range, spread: float, floor: float) -> Range:
+    """About 90% of a log-normal error of that spread, which measurements have put in place of the kernels' range."""
+    width = math.exp(1.645 * spread) if spread > 0 else None
+    low, high = (time.low, time.high) if width is None else (time.mid / width, time.mid * width)
+    return Range(low=max(low, floor), mid=max(time.mid, floor), high=max(high, floor))
