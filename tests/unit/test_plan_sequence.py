@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 
@@ -59,10 +59,24 @@ def test_calibration_is_the_baseline_against_itself() -> None:
 
 
 def test_every_candidate_of_the_screen_stands_between_two_baseline_runs() -> None:
-    screened = [None, *arms(ordinary(), Purpose.SCREEN)]
+    journal = ordinary()
+    screened = [None, *arms(journal, Purpose.SCREEN)]
+    blocks = [list(block) for is_reference, block in groupby(screened, lambda name: name is None) if not is_reference]
 
+    assert screened[-1] is None
+    assert max(map(len, blocks)) == journal.state.spec.budget.block
+    assert all(len(set(block)) == len(block) for block in blocks)
+    assert {name for block in blocks for name in block} == {"null", "bad", "good"}
+
+
+def test_a_block_of_one_alternates_candidates_and_baseline() -> None:
+    budget = small_spec().budget.model_copy(update={"block": 1})
+    journal = start([hypothesis("null", 1), hypothesis("bad", 2)], small_spec(budget=budget))
+    drive(journal, World(effects={"bad": -0.5}))
+
+    screened = [None, *arms(journal, Purpose.SCREEN)]
     assert screened[0::2] == [None] * len(screened[0::2])
-    assert set(screened[1::2]) == {"null", "bad", "good"}
+    assert set(screened[1::2]) == {"null", "bad"}
 
 
 def test_rounds_are_complete_and_their_order_is_drawn_anew() -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from assay.stats.brackets import Brackets, Noise, Point, bracketed, brackets, mean_effect, pool, residual_noise
+from assay.stats.brackets import Brackets, Noise, Point, Span, brackets, mean_effect, pool, residual_noise, spans
 
 RUN_SD = 0.05
 
@@ -33,7 +33,7 @@ def rotating(candidates: list[str], rounds: int) -> list[str | None]:
 def test_a_bracket_needs_a_reference_run_on_both_sides() -> None:
     found = brackets(series("a", None, "a", "b", None, "c", None, "d"))
 
-    assert found.candidates == ["c"]
+    assert found.candidates == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("names", [(), (None,), (None, "a"), (None, None, None)])
@@ -123,5 +123,22 @@ def test_brackets_are_counted_as_they_are_made() -> None:
     order = ["r", "a", "r", "b", "r", "r", "a", "b", "r", "a"]
     points = [Point(candidate=None if name == "r" else name, log_value=0.0) for name in order]
 
-    assert bracketed(points) == [1, 3]
-    assert [points[place].candidate for place in bracketed(points)] == brackets(points).candidates
+    assert spans(points) == [Span(1, 0, 2), Span(3, 2, 4), Span(6, 5, 8), Span(7, 5, 8)]
+    assert [points[span.at].candidate for span in spans(points)] == brackets(points).candidates
+
+
+def test_a_straight_drift_cancels_wherever_in_its_block_a_candidate_stands() -> None:
+    names = [None, "a", "b", "c", None, "b", "a", None]
+    truth = {"a": 0.1, "b": -0.2, "c": 0.0}
+    points = [Point(candidate=n, log_value=truth.get(n or "", 0.0) + 0.03 * i) for i, n in enumerate(names)]
+
+    found = brackets(points)
+    assert found.effects == pytest.approx([truth[name] for name in found.candidates])
+
+
+def test_candidates_of_one_block_are_correlated_by_the_reference_runs_they_share() -> None:
+    found = brackets([Point(candidate=n, log_value=0.0) for n in (None, "a", "b", None)])
+    covariance = found.contrast @ found.contrast.T
+    # a: 1 + (2/3)^2 + (1/3)^2; a with b: 2 (2/3) (1/3).
+    assert covariance[0, 0] == pytest.approx(1 + 5 / 9)
+    assert covariance[0, 1] == pytest.approx(4 / 9)

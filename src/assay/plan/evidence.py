@@ -11,7 +11,7 @@ from assay.records.run import Measures, RunStatus
 from assay.records.spec import Budget, MetricName
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Calibration, Effect
-from assay.stats.brackets import Brackets, Noise, Point, bracketed, brackets, pool, residual_noise, successive_noise
+from assay.stats.brackets import Brackets, Noise, Point, brackets, pool, residual_noise, spans, successive_noise
 from assay.stats.sequential import effect, min_detectable_effect
 from assay.stats.spending import Looks, nominal_alpha
 from assay.units import NS_PER_S
@@ -93,8 +93,8 @@ def series_brackets(state: CampaignState, series: str) -> Brackets:
 def bracket_counts(state: CampaignState, series: str) -> Counter[str | None]:
     """How many brackets of a series each candidate has; counting alone needs no arithmetic, and none is loaded."""
     points, unbroken = _series(state, series)
-    places = bracketed(points)
-    return Counter(points[places[number]].candidate for number in unbroken)
+    found = spans(points)
+    return Counter(points[found[number].at].candidate for number in unbroken)
 
 
 def _series(state: CampaignState, series: str) -> tuple[list[Point], list[int]]:
@@ -104,11 +104,10 @@ def _series(state: CampaignState, series: str) -> tuple[list[Point], list[int]]:
     pauses = _seqs_after_pause(state)
     order = {run.intent.run_id: i for i, run in enumerate(state.runs)}
     places = [order[run.intent.run_id] for run, _ in scores]
-    middles = bracketed(points)
     unbroken = [
         number
-        for number, i in enumerate(middles)
-        if not any(places[i - 1] < pause <= places[i + 1] for pause in pauses)
+        for number, span in enumerate(spans(points))
+        if not any(places[span.before] < pause <= places[span.after] for pause in pauses)
     ]
     return points, unbroken
 

@@ -22,9 +22,11 @@ def remaining_s(state: CampaignState) -> float:
     if state.calibration is None:
         runs += 2 * max(0, budget.calibration_brackets - main[A_A]) + 1
     expected = max(1.0, EXPECTED_BRACKETS * budget.max_brackets)
-    runs += sum(2 * max(0.5, expected - main[h.id]) for h in open_candidates(state))
+    candidates = open_candidates(state)
+    per_bracket = 1 + 1 / max(1, min(budget.block, len(candidates)))
+    runs += sum(per_bracket * max(0.5, expected - main[h.id]) for h in candidates)
     waiting = [h for h in promising(state) if h.id not in state.verdicts and h.status == "planned"]
     runs += sum(max(1.0, 5 - 2 * bracket_counts(state, composition(h.id)).total()) for h in waiting)
-    if state.stack or open_candidates(state) or waiting:
+    if state.stack or candidates or waiting:
         runs += 2 * max(0, budget.confirmation_brackets - bracket_counts(state, CONFIRMATION).total()) + 1
     return max(0.0, min(runs * run_s, budget.total_s - state.spent_s))

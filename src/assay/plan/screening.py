@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.evidence import MAIN, screen_effect, series_brackets, valid_runs, why_not_counted
 from assay.plan.runs import MAX_ATTEMPTS, derived_seed, intent, median_run_s, runs_of, uncounted_tail
@@ -9,7 +11,7 @@ from assay.plan.steps import MakeRun, RecordScreen, RecordVerdict, Step
 from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
-from assay.records.state import CampaignState, ScreenResult
+from assay.records.state import CampaignState, RunRecord, ScreenResult
 from assay.records.verdict import Effect, VerdictKind
 from assay.stats.brackets import mean_effect
 from assay.stats.sequential import decide
@@ -43,16 +45,26 @@ def next_screen(state: CampaignState) -> Step | None:
     if not candidates:
         return None
     runs = valid_runs(state, MAIN)
-    closing = bool(runs) and runs[-1].intent.candidate is not None
-    just_closed = runs[-2].intent.candidate if len(runs) > 1 and not closing else None
+    block = _newest_block(runs)
+    closed = bool(runs) and runs[-1].intent.candidate is None
     for hypothesis in candidates:
-        if step := _conclude(state, hypothesis, look=hypothesis.id == just_closed):
+        if step := _conclude(state, hypothesis, look=closed and hypothesis.id in block):
             return step
-    if closing:
-        return _reference_run(state, "closing the bracket of the candidate before it")
+    inside = [] if closed else block
+    waiting = [hypothesis for hypothesis in candidates if hypothesis.id not in inside]
+    if inside and (len(inside) >= state.spec.budget.block or not waiting or _out_of_budget(state)):
+        return _reference_run(state, f"closing the bracket{'s' * (len(inside) > 1)} of {' and '.join(inside)}")
     if _out_of_budget(state):
         return _undecided(state, candidates[0])
-    return _candidate_run(state, _whose_turn(state, candidates))
+    return _candidate_run(state, _whose_turn(state, waiting))
+
+
+def _newest_block(runs: list[RunRecord]) -> list[str]:
+    """The candidates of the runs since the newest reference run, or, when that came last, of those it closed."""
+    names = [run.intent.candidate for run in runs]
+    if names and names[-1] is None:
+        names.pop()
+    return [name for name in takewhile(lambda name: name is not None, reversed(names)) if name is not None][::-1]
 
 
 def _conclude(state: CampaignState, hypothesis: Hypothesis, *, look: bool) -> Step | None:

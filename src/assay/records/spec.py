@@ -76,6 +76,8 @@ class Budget(Frozen):
     """Measuring time of the whole campaign."""
     calibration_brackets: int = Field(default=4, ge=2)
     """A/A brackets (baseline against itself) before the first trial."""
+    block: int = Field(default=2, ge=1, le=4)
+    """Candidates between two baseline runs of the screen. More of them share it, and lie further from it in time."""
     min_brackets: int = Field(default=2, ge=1)
     """Fewest brackets before any verdict on a measured effect: one disturbed run must not decide by itself."""
     max_brackets: int = Field(default=6, ge=1)

@@ -1,9 +1,10 @@
-"""Bracketed comparisons: a candidate run between two reference runs, and what many of them say together.
+"""Bracketed comparisons: candidate runs between two reference runs, and what many of them say together.
 
-A series of runs stands in time order, reference and candidates alternating: R C1 R C2 R C1 R ... The effect of
-one candidate run is its log value minus the mean of the log values of its two neighbouring reference runs, so any
-drift that is linear over three runs cancels. Neighbouring brackets share a reference run and are therefore
-correlated; the correlation is known exactly (it is the design), and generalized least squares uses it.
+A series of runs stands in time order, blocks of candidates between reference runs: R C1 C2 R C3 C1 R ... The effect of
+one candidate run is its log value minus what the two reference runs around its block say of that place (the straight
+line between them), so any drift that is linear over the block cancels. Brackets of one block share both reference runs
+and neighbouring blocks share one: they are correlated, the correlation is known exactly (it is the design), and
+generalized least squares uses it.
 
 Source: generalized least squares, Aitken 1935, as in any text on linear models; log ratios as effect measure and
 the run as unit of repetition: Kalibera & Jones, ISMM 2013, doi 10.1145/2464157.2464160.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -73,25 +75,37 @@ class Noise:
         return math.sqrt(1.5 * self.variance)
 
 
-def bracketed(points: Sequence[Point]) -> list[int]:
-    """Places of the candidate runs whose neighbours on both sides are reference runs."""
-    return [
-        i
-        for i in range(1, len(points) - 1)
-        if points[i].candidate is not None and points[i - 1].candidate is None and points[i + 1].candidate is None
-    ]
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where in a series a bracket lies: the candidate's place, and those of the reference runs around its block."""
+
+    at: int
+    before: int
+    after: int
+
+    @property
+    def weight_after(self) -> float:
+        """Of the later reference run in what is expected at the candidate's place."""
+        return (self.at - self.before) / (self.after - self.before)
+
+
+def spans(points: Sequence[Point]) -> list[Span]:
+    """Every candidate run that has a reference run somewhere before it and after it; one bracket each."""
+    references = [i for i, point in enumerate(points) if point.candidate is None]
+    return [Span(at, before, after) for before, after in pairwise(references) for at in range(before + 1, after)]
 
 
 def brackets(points: Sequence[Point]) -> Brackets:
-    """Every bracket, in the order of `bracketed`."""
+    """Every bracket, in the order of `spans`."""
     import numpy as np
 
-    places = bracketed(points)
-    contrast = np.zeros((len(places), len(points)))
-    for row, i in enumerate(places):
-        contrast[row, i], contrast[row, i - 1], contrast[row, i + 1] = 1.0, -0.5, -0.5
+    found = spans(points)
+    contrast = np.zeros((len(found), len(points)))
+    for row, span in enumerate(found):
+        contrast[row, span.at] = 1.0
+        contrast[row, span.before], contrast[row, span.after] = span.weight_after - 1.0, -span.weight_after
+    names = [name for span in found if (name := points[span.at].candidate) is not None]
     values = np.array([point.log_value for point in points])
-    names = [name for i in places if (name := points[i].candidate) is not None]
     return Brackets(candidates=names, effects=contrast @ values, contrast=contrast)
 
 
