@@ -45,7 +45,8 @@ from assay.roofline import cpu
 TYPES = ("Q8_0", "Q4_0", "F16")
 TOKENS, REQUESTS, TRIES = 48, 10, 16
 PROMPT = "Once upon a time, long before anybody had written a word of it down, number {} said"
-QUIET_S, PATIENCE_S = 2.0, 180.0
+QUIET_S, PATIENCE_S = 2.0, 600.0
+CEILING_TRIES = 5
 EXPERTS = {"layers": 8, "experts": 64, "top_k": 8, "hidden": 512, "ffn": 256, "heads": 8, "kv_heads": 4, "head": 64}
 
 
@@ -63,6 +64,11 @@ class Row:
     fast_measured: float
     bound: str
     foreign_cores: float
+    disturbed_ceilings: int
+
+    @property
+    def quiet(self) -> bool:
+        return self.foreign_cores <= MAX_FOREIGN_CORES and not self.disturbed_ceilings
 
     @property
     def error(self) -> float:
@@ -176,13 +182,18 @@ def write_moe(
 
 
 def measure_ceilings(machine: object, path: Path) -> Ceilings:
-    await_quiet()
+    """All that the model needs, anew; what was disturbed is measured again."""
     shape = models.load(str(path))
     used = {cpu.kernel_type(matrix.storage.name) for _, matrix in shape.matrices() if matrix.part not in LOOKED_UP}
-    return ceilings(
-        machine, path.parent, lambda *_: None, storages=sorted(used | {"F16"}), shapes=cpu.weight_shapes(shape),
-        model=path, again=True,
-    )  # fmt: skip
+    for attempt in range(CEILING_TRIES):
+        await_quiet()
+        found = ceilings(
+            machine, path.parent, lambda *_: None, storages=sorted(used | {"F16"}), shapes=cpu.weight_shapes(shape),
+            model=path, again=attempt == 0,
+        )  # fmt: skip
+        if not found.untrusted:
+            break
+    return found
 
 
 def one(found: Ceilings, name: str, path: Path, threads: int, repeat: int) -> Row:
@@ -194,11 +205,12 @@ def one(found: Ceilings, name: str, path: Path, threads: int, repeat: int) -> Ro
     row = Row(
         name, threads, repeat, step.tokens_per_s.mid, step.tokens_per_s.low, step.tokens_per_s.high,
         step.ceiling_tokens_per_s, statistics.median(rates), fast.tokens_per_s.mid, float(np.quantile(rates, 0.9)),
-        step.bound, foreign,
+        step.bound, foreign, sum(each.threads == threads for each in found.untrusted),
     )  # fmt: skip
     told = f"{name}, {threads} thread(s): predicted {row.predicted:.0f}, measured {row.measured:.0f} ({row.error:+.0%})"
     told += f"; fast {row.fast_predicted:.0f}, {row.fast_measured:.0f} ({row.fast_error:+.0%})"
-    say(told + (f", foreign {foreign:.2f} cores" if foreign > MAX_FOREIGN_CORES else ""))
+    disturbed = f" (disturbed: {foreign:.2f} foreign cores, {row.disturbed_ceilings} ceilings)"
+    say(told + ("" if row.quiet else disturbed))
     return row
 
 
@@ -270,7 +282,7 @@ def tell(rows: list[Row], counts: list[int], machine: str) -> None:
     for name in dict.fromkeys(row.model for row in rows):
         for threads in counts:
             mine = [row for row in rows if (row.model, row.threads) == (name, threads)]
-            quiet = [row for row in mine if row.foreign_cores <= MAX_FOREIGN_CORES] or mine
+            quiet = [row for row in mine if row.quiet] or mine
             typical, fast = middle(quiet, "error"), middle(quiet, "fast_error")
             errors["typical"].append(abs(typical))
             errors["fast"].append(abs(fast))
@@ -304,7 +316,7 @@ def bounds(rows: list[Row], counts: list[int]) -> None:
         for repeat in sorted({row.repeat for row in rows}):
             pair = [row for row in rows if (row.model, row.repeat) == (name, repeat)]
             one, other = (next(row for row in pair if row.threads == count) for count in (few, many))
-            if max(one.foreign_cores, other.foreign_cores) <= MAX_FOREIGN_CORES:
+            if one.quiet and other.quiet:
                 predicted.append(other.fast_predicted / one.fast_predicted)
                 measured.append(other.fast_measured / one.fast_measured)
         labels = ", ".join(next(r.bound for r in rows if (r.model, r.threads) == (name, count)) for count in counts)

@@ -1,4 +1,4 @@
-"""How well Assay's estimates hold against measurements that other people published.
+"""How well Assay's estimates hold against measurements that other people published, and against our own.
 
     python benchmarks/estimates_against_published.py                   # the page as Markdown on stdout
     python benchmarks/estimates_against_published.py --write           # docs/predicted_against_published.md
@@ -34,6 +34,8 @@ from page_text import wrapped
 
 PAGE = Path(__file__).parent.parent / "docs" / "predicted_against_published.md"
 TARGET = 0.20
+DOUBTED_ABOVE = 64
+"""Streams of our own tables, above which windows were shorter than a round of requests."""
 
 
 def held(table: PublishedTable, extra_devices: Path | None = None, routing: Routing | None = None) -> HeldTable:
@@ -85,17 +87,25 @@ held near 1 where these say nothing, and predict the others.
 - An error is predicted / published - 1. **In order**: of the pairs of points of a table that are more than 3 % apart,
 those that are predicted in the right order, without calibration.
 
-What is not blind here: how far kernels stay below the ceilings is assumed in one place
-(`src/assay/roofline/efficiency.py`), with the GLM-5 table known when the middle for grouped matmuls was set. The other
-tables were found afterwards, and no constant of the expected times was set by them. But they changed two things.
-Floors took every MoE batch to touch as many experts as even routing does, and 11 points on DGX Spark lay above that
-ceiling; floors now allow for skewed routing. And the calibration's factor for the host's part of each sequence was
-added after the closed loops of vLLM (without it: 9 % from two, 6 % leave-one-out). The width of the calibrated range
-was set on these tables as well.
+What is not blind here: how far kernels stay below the ceilings is told in one place
+(`src/assay/roofline/efficiency.py`), with the GLM-5 table known when the middle for grouped matmuls of packed weights
+was set, and with Assay's own measurements on one H200 when the dense and the 16-bit grouped matmuls, launches and the
+host's part were. These own tables stand apart below: they are no evidence. Of the other tables none set a constant of
+the expected times, except that the host's part of each sequence reaches up to what vLLM's closed loops ask for. But
+they changed two more things. Floors took every MoE batch to touch as many experts as even routing does, and 11 points
+on DGX Spark lay above that ceiling; floors now allow for skewed routing. And the calibration's factor for the host's
+part of each sequence was added after the closed loops of vLLM (without it: 9 % from two, 6 % leave-one-out). The width
+of the calibrated range was set on these tables as well.
+
+Before the own measurements were there, 302 of the 358 published points lay in the expected range (84 %) and the median
+error of its middle was 20 %; the middle is now right for kernels of 2026 on one H200, and for most of these tables,
+which are older, it is a little too fast.
 """
 
 SUMMARY = """
 ## In sum
+
+Published by others:
 
 - {points} points in {tables} tables, {models} models, {devices} kinds of GPU, {sources} sources.
 - Above the ceiling: {above}.
@@ -105,6 +115,13 @@ SUMMARY = """
 - Leave-one-out: median error {left_error} over {left} points (median of medians {left_medians}); {left_inside} inside
 that range.
 - Order of operating points, uncalibrated: {right} of {pairs} pairs ({right_share}).
+"""
+
+OWN = """
+Measured by Assay (vLLM 0.26.0 on one H200, in view when the constants were set):
+
+- {points} points in {tables} tables; above the ceiling: {above}; inside the expected range: {inside}.
+- Median error of the middle {error}; within {target}: {near} of {points}. Beyond: {far}.
 """
 
 SKEW = """
@@ -125,14 +142,18 @@ rate on GB10 (2,355 tokens/s of 14.1 GFLOP each: 33 of 214 TFLOP/s). On the RTX 
 second.
 - **MoE at 8-32 streams on GB10** is faster than even routing allows: the tokens of the benchmark choose fewer distinct
 experts. At two streams llama.cpp is slower than its own trend: only one token has a kernel of its own.
-- **vLLM's closed loops beyond 64 streams** are predicted too fast before calibration, and four of them flatten between
-9,800 and 17,800 tokens/s on two models and two GPUs. What is missing in a step is, per sequence, {host}. Kernels do not
-do that; a cost of the host for each sequence and step does (scheduling, detokenizing, streaming). The expected times
-allow for a few microseconds; a calibration finds the rest, if its points differ in streams and in nothing else that
-matters. Llama 3.1 70B is right at both ends (8 and 900-2,000 streams) and too fast between: two points there see
-nothing.
+- **vLLM's closed loops beyond 64 streams** are predicted too fast before calibration, and four of them flatten
+between 9,800 and 17,800 tokens/s on two models and two GPUs. What is missing in a step beyond the 15 us that are
+expected is, per sequence, {host}. Kernels do not do that; a cost of the host for each sequence and step does
+(scheduling, detokenizing, streaming). The range allows for 60 us in all; a calibration finds the rest, if its points
+differ in streams and in nothing else that matters. Llama 3.1 70B is right at both ends (8 and 900-2,000 streams) and
+too fast between: two points there see nothing.
 - **b12x above 8 streams**: the published rate stalls (from 8 to 16 streams +4 %) where CUTLASS goes on (+54 %). A
 kernel that does not scale is not in a roofline; the range holds it, its middle does not.
+- **Our own 256 streams of Qwen3 30B-A3B** are predicted {own_far} too fast, while TPOT at 1 to 64 streams is right
+within {own_near}. This measurement is doubted rather than the estimate: its windows of 3-5 s are shorter than a round
+of 256 requests, and the server's own log of the same run says 6,457 tokens/s over ten seconds with 255 running, where
+{own_rate} are expected. It stands as it was taken until it is repeated.
 - **TensorRT-LLM 0.6, 70B, answers of 2,048 tokens**: half of what is expected, on kernels of 2023; the range holds it,
 and two points of such a mixture of TP2 and TP4, short and long, predict the others badly.
 """
@@ -144,12 +165,41 @@ def page(tables: list[HeldTable]) -> str:
 
 
 def summary(tables: list[HeldTable]) -> str:
+    """Totals over what others published, then over our own; every table in one list."""
+    others, own = [each for each in tables if not each.table.own], [each for each in tables if each.table.own]
+    head = "| table | points | above ceiling | inside | error | from two | from the others | in order |"
+    rows = [head, "|---|---|---|---|---|---|---|---|", *(summary_row(each) for each in [*others, *own])]
+    told = [totals(others) if others else "", own_totals(own) if own else ""]
+    return "\n".join([*(wrapped(each) for each in told if each), "\n".join(rows) + "\n"])
+
+
+def own_totals(tables: list[HeldTable]) -> str:
+    points = [point for each in tables for point in each.points]
+    far = [
+        f"{point.running} streams of {each.table.model} ({QUANTITY_WORDS[each.table.quantity]}, {signed(point.error)})"
+        for each in tables
+        for point in each.points
+        if abs(point.error) > TARGET
+    ]
+    return OWN.format(
+        points=len(points),
+        tables=len(tables),
+        above=sum(point.is_above_ceiling for point in points),
+        inside=sum(point.is_inside for point in points),
+        error=percent(held_out.median_error(point.error for point in points)),
+        target=percent(TARGET),
+        near=sum(abs(point.error) <= TARGET for point in points),
+        far=", ".join(far) or "none",
+    )
+
+
+def totals(tables: list[HeldTable]) -> str:
     points = [point for each in tables for point in each.points]
     inside = sum(point.is_inside for point in points)
     two = [out for each in tables for out in each.two_points]
     left = [out for each in tables for out in each.left_out]
     right, pairs = (sum(numbers) for numbers in zip(*(held_out.order(each.points) for each in tables), strict=True))
-    told = SUMMARY.format(
+    return SUMMARY.format(
         points=len(points),
         tables=len(tables),
         models=len({each.table.model for each in tables}),
@@ -172,9 +222,6 @@ def summary(tables: list[HeldTable]) -> str:
         pairs=pairs,
         right_share=percent(right / pairs),
     )
-    head = "| table | points | above ceiling | inside | error | from two | from the others | in order |"
-    rows = [head, "|---|---|---|---|---|---|---|---|", *(summary_row(each) for each in tables)]
-    return wrapped(told) + "\n" + "\n".join(rows) + "\n"
 
 
 def summary_row(each: HeldTable) -> str:
@@ -194,7 +241,7 @@ def summary_row(each: HeldTable) -> str:
 
 def skew(tables: list[HeldTable]) -> str:
     """What routing the MoE tables ask for."""
-    of_experts = [each.table for each in tables if models.load(each.table.model).is_moe]
+    of_experts = [each.table for each in tables if models.load(each.table.model).is_moe and not each.table.own]
     if not of_experts:
         return ""
     rows = ["| routing | inside, uncalibrated | from two | from the others |", "|---|---|---|---|"]
@@ -215,7 +262,24 @@ def skew(tables: list[HeldTable]) -> str:
 def misses(tables: list[HeldTable]) -> str:
     over = [each for each in tables if (error := table_error(each)) is not None and error > TARGET]
     names = ", ".join(f"`{each.table.id}` ({percent(table_error(each))})" for each in over) or "none"
-    return wrapped(MISSES.format(names=names, target=percent(TARGET), host=host_costs(tables) or "not in these tables"))
+    return wrapped(
+        MISSES.format(
+            names=names, target=percent(TARGET), host=host_costs(tables) or "not in these tables", **own_errors(tables)
+        )
+    )
+
+
+def own_errors(tables: list[HeldTable]) -> dict[str, str]:
+    """Errors of our own measurements up to 64 streams and at 256, and the rate that is expected there."""
+    own = [(each.table.quantity, point) for each in tables if each.table.own for point in each.points]
+    near = [abs(point.error) for quantity, point in own if quantity == "tpot" and point.running <= DOUBTED_ABOVE]
+    far = [point for _, point in own if point.running > DOUBTED_ABOVE]
+    served = [point for quantity, point in own if quantity == "served" and point.running > DOUBTED_ABOVE]
+    return {
+        "own_near": percent(max(near, default=None)),
+        "own_far": " and ".join(signed(point.error) for point in far) or "-",
+        "own_rate": number(served[0].expected.mid) if served else "-",
+    }
 
 
 def host_costs(tables: list[HeldTable]) -> str:
@@ -259,7 +323,11 @@ QUANTITIES = {
     "batch": "One fixed batch: the rate is over prefill and decode.",
     "batch_latency": "One fixed batch, published as seconds over prefill and decode.",
     "served": "A closed loop: the prompts of new requests are in the time.",
+    "tpot": "Median TPOT of a closed loop, as a rate: streams / TPOT.",
 }
+
+
+QUANTITY_WORDS = {"tpot": "TPOT", "served": "output rate"}
 
 
 def row(table: PublishedTable, held_at: HeldPoint, seen: str, left: str) -> str:

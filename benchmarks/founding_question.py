@@ -21,8 +21,8 @@ from assay.probes.published import load_published
 from assay.records.device import Box
 from assay.records.estimate import Layout, MechanismCeiling, MemoryBudget, OperatingPoint, Range, StepEstimate
 from assay.records.model_shape import ModelShape
-from assay.roofline import calibration, mechanisms, memory, published, published_times, step
-from assay.roofline.calibration import Calibration
+from assay.roofline import fitting, mechanisms, memory, published, published_times, step
+from assay.roofline.calibration import Calibration, apply
 
 sys.path.insert(0, str(Path(__file__).parent))
 from page_text import wrapped
@@ -92,7 +92,14 @@ class Answer:
     """One prompt of 4,096 tokens."""
 
     def gains(self, name: str) -> dict[str, MechanismCeiling]:
-        found = mechanisms.ceilings(self.steps[name], self.plain, self.box, LAYOUT)
+        found = mechanisms.ceilings(
+            self.steps[name],
+            self.plain,
+            self.box,
+            LAYOUT,
+            memory_fraction=MEMORY_FRACTION,
+            reserved_tokens=PROMPT + ANSWER if name == "fits" else None,
+        )
         return {one.id: one for one in found}
 
 
@@ -146,8 +153,8 @@ def calibrated(plain: ModelShape, box: Box) -> Calibration:
         work = published.work_of(table, point, point.sequences or 1)
         times = published_times.times_of(work, lambda operating: step.estimate(plain, box, LAYOUT, operating))
         expected = published_times.components_of(times, box, mixed=False)
-        seen.append(calibration.Measured(expected=expected, time_s=work.tokens / point.value))
-    return calibration.fit(seen, source=table.id)
+        seen.append(fitting.Measured(expected=expected, time_s=work.tokens / point.value))
+    return fitting.fit(seen, source=table.id)
 
 
 def by_part(estimate: StepEstimate, *, floor: bool = False) -> dict[str, float]:
@@ -386,7 +393,7 @@ def slow_wire(found: Answer) -> float:
 
 
 def corrected(found: Answer, estimate: StepEstimate) -> StepEstimate:
-    return step.apply(estimate, found.calibration)
+    return apply(estimate, found.calibration)
 
 
 def gain(one: MechanismCeiling) -> str:

@@ -43,7 +43,7 @@ def probe() -> Probe:
 
 @contextmanager
 def bench(
-    folder: Path, record: SqliteRecord, state: CampaignState, target: Target, progress: Progress
+    folder: Path, record: SqliteRecord, state: CampaignState, target: Target, progress: Progress, host: str
 ) -> Iterator[Bench]:
     """Everything a campaign works with, a guardian watching over its servers while the block runs."""
     from assay import load, process
@@ -68,4 +68,5 @@ def bench(
             expect=guardian.expect,
             target=target,
             state=state,
+            host=host,
         )

@@ -26,7 +26,7 @@ def write_campaign(folder: Path, *, num_events: int | None = None) -> Path:
     spec = small_spec(name="a-campaign", objective={"min_effect": 0.1})
     journal = start([hypothesis(name, number) for number, name in enumerate(CANDIDATES, start=1)], spec)
     journal.events[0].payload["spec_hash"] = spec_hash(spec)
-    drive(journal, World(effects=CANDIDATES, trouble=trouble_for("broken", failure("bad-value", "arguments"))))
+    drive(journal, World(effects=CANDIDATES, seed=2, trouble=trouble_for("broken", failure("bad-value", "arguments"))))
     folder.mkdir()
     write_spec(folder / "assay.toml", spec)
     files = CampaignFolder(folder)

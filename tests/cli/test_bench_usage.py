@@ -61,7 +61,7 @@ def test_the_help_imports_nothing_heavy() -> None:
 
 
 def test_every_metric_of_the_record_can_be_asked_for_and_is_shown_with_a_unit() -> None:
-    assert set(METRICS) == set(get_args(CompareMetric)) == set(SHOWN)
+    assert set(METRICS) == set(get_args(CompareMetric)) <= set(SHOWN)
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_nothing_is_cut_off_on_a_terminal(width: int) -> None:
 def test_what_was_disturbed_carries_a_mark_that_is_explained() -> None:
     found = example()
     assert found.ceilings is not None
-    shaken = [one.model_copy(update={"foreign_cpu_cores": 0.9}) for one in found.ceilings.measurements]
+    shaken = [one.model_copy(update={"foreign_cpu_cores": 0.2}) for one in found.ceilings.measurements]
     text = shown(found.model_copy(update={"ceilings": found.ceilings.model_copy(update={"measurements": shaken})}), 80)
 
     assert re.search(r"\d~", text)

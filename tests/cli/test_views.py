@@ -56,7 +56,7 @@ def test_status_of_a_campaign_in_progress_says_how_much_is_left(halfway: Path, c
 
 
 def test_status_in_words_names_campaign_stack_and_gain(finished: Path, capsys: Capture) -> None:
-    text = words_of(capsys, "status", "-f", str(finished))
+    text = " ".join(words_of(capsys, "status", "-f", str(finished)).split())
 
     assert all(word in text for word in ("a-campaign", "quicker", "finished", "confirmed on fresh runs"))
 

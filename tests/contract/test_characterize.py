@@ -10,10 +10,12 @@ import pytest
 
 from assay import models, wiring
 from assay.engines.embedded_model import embedded_model
+from assay.errors import UsageError
 from assay.probes.ceilings import ceilings
 from assay.probes.ceilings.ggml_library import TYPES
 from assay.probes.ceilings.port import NotMeasurable
 from assay.probes.ceilings.products import Kernels, Product, kernels
+from assay.records.ceilings import Ceilings
 from assay.records.estimate import OperatingPoint
 from assay.roofline import cpu
 
@@ -65,22 +67,19 @@ def test_ceilings_are_measured_once_and_carry_the_roofline_of_a_real_model(
     machine = wiring.probe().machine()
     told: list[str] = []
 
-    def measure() -> cpu.StepEstimate:
-        found = ceilings(
-            machine, tmp_path, lambda what, *_: told.append(what), storages=["Q4_1", "Q8_0", "F16"]
-        )  # fmt: skip
-        assert not found.missing
-        point = OperatingPoint(phase="decode", sequences=1, context_tokens=64)
-        return cpu.estimate(shape, found, 1, point)
+    def measure() -> Ceilings:
+        return ceilings(machine, tmp_path, lambda what, *_: told.append(what), storages=["Q4_1", "Q8_0"])
 
     first = measure()
     asked = len(told)
-    disturbed = sum(
-        not one.trusted for one in ceilings(machine, tmp_path, lambda *_: None, storages=["F16"]).measurements
-    )
-    told.clear()
     measure()
 
-    assert 1 < first.tokens_per_s.low < first.ceiling_tokens_per_s < 1e5
     assert asked > 20
-    assert len(told) <= disturbed
+    assert len(told) - asked <= len(first.untrusted) + len(first.missing)
+    assert set(first.missing) <= {"disk read, 1 thread"}  # of a file system without a device
+    try:
+        step = cpu.estimate(shape, first, 1, OperatingPoint(phase="decode", sequences=1, context_tokens=64))
+    except UsageError as error:  # the machine was busy: then nothing is said
+        assert "other processes used" in str(error.hint)  # noqa: PT017 - either outcome is right
+    else:
+        assert 1 < step.tokens_per_s.low < step.ceiling_tokens_per_s < 1e5

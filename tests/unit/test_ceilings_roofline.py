@@ -132,7 +132,7 @@ def test_logits_of_a_prompt_are_computed_once() -> None:
 def test_a_disturbed_ceiling_counts_by_what_was_disturbed_least() -> None:
     whole = machine()
     shaken = [
-        one.model_copy(update={"samples": [1e9, 1e9, 1e9, 1e9, STREAMED["F16"]] * 3, "foreign_cpu_cores": 1.0})
+        one.model_copy(update={"samples": [1e9, 1e9, 1e9, 1e9, STREAMED["F16"]] * 3, "foreign_cpu_cores": 0.2})
         if (one.name, one.storage) == ("matvec_streamed", "F16")
         else one
         for one in whole.measurements
@@ -152,3 +152,40 @@ def test_a_ceiling_that_was_not_measured_is_named_and_never_guessed(storage: str
     with pytest.raises(UsageError, match=f"not measured at {threads} thread") as caught:
         cpu.estimate(model(storage), machine(), threads, decode())
     assert caught.value.hint
+
+
+def test_a_matrix_that_was_measured_as_it_is_counts_by_that_and_by_no_other() -> None:
+    whole = machine()
+    own = flat("matvec_streamed", 12e9, threads=2, storage="Q4_1", shape=(6144, 512))
+    step = cpu.estimate(
+        model("Q4_1"), whole.model_copy(update={"measurements": [*whole.measurements, own]}), 2, decode()
+    )
+
+    by_name = {op.name: op for op in step.ops}
+    ffn, out = by_name["dense_ffn.ffn Q4_1"], by_name["attention.out Q4_1"]
+    assert ffn.time_s.mid == pytest.approx(ffn.read_bytes / 12e9)
+    assert out.time_s.mid == pytest.approx(out.read_bytes / STREAMED["Q4_1"] + out.calls * 1e-6)
+
+
+def test_the_matrices_worth_a_measurement_are_the_largest_of_a_step_without_experts() -> None:
+    assert cpu.weight_shapes(model("Q4_1")) == [
+        ("Q4_1", 32000, 512),
+        ("Q4_1", 6144, 512),
+        ("Q4_1", 768, 512),
+        ("Q4_1", 512, 512),
+    ]
+    assert ("Q4_1", 1536, 512) not in cpu.weight_shapes(model("Q4_1", experts=16, top_k=2))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("bf16", "BF16"), ("fp16", "F16"), ("Q4_K", "Q4_K")])
+def test_types_have_the_names_that_gguf_has_for_them(name: str, kind: str) -> None:
+    assert cpu.kernel_type(name) == kind
+
+
+def test_a_ceiling_that_others_drowned_is_named_with_how_much_they_used() -> None:
+    whole = machine()
+    drowned = [one.model_copy(update={"foreign_cpu_cores": 1.3}) for one in whole.measurements]
+
+    with pytest.raises(UsageError, match="not measured") as caught:
+        cpu.estimate(model("F16"), whole.model_copy(update={"measurements": drowned}), 2, decode())
+    assert "other processes used 1.3 cores" in str(caught.value.hint)

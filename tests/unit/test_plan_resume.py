@@ -150,3 +150,15 @@ def test_a_record_that_begins_elsewhere_or_begins_twice_is_refused() -> None:
         fold(events[1:])
     with pytest.raises(RecordError, match="creates a campaign again"):
         fold([*events, events[0]])
+
+
+def test_no_bracket_spans_two_machines_or_two_starts_of_one() -> None:
+    state = whole().state
+    main = [run for run in state.runs if run.intent.series == MAIN]
+    moved_at = next(i for i, run in enumerate(state.runs) if run is main[6])
+    runs = [
+        run.model_copy(update={"intent": run.intent.model_copy(update={"host": "first" if i < moved_at else "second"})})
+        for i, run in enumerate(state.runs)
+    ]
+    moved = state.model_copy(update={"runs": runs})
+    assert 0 < len(series_brackets(moved, MAIN)) < len(series_brackets(state, MAIN))

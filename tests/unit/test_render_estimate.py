@@ -66,7 +66,7 @@ def test_every_line_fits_the_terminal_and_nothing_needs_colour(width: int, every
 def test_the_terminal_says_what_runs_where_the_time_goes_and_what_would_help() -> None:
     text = " ".join(shown(estimate_view(REPORT), 80).split())
 
-    assert "744 B parameters, 40.1 B active (8 of 256 experts)" in text
+    assert "744 B parameters, 40.1 B active without embedding and head (8 of 256 experts)" in text
     assert "the cache holds 314,304 tokens: 245 requests of 1,280" in text
     assert "2,048 requests of 1,280 tokens need 2.6 M tokens of cache; 314,304 fit: 245 run, the rest wait" in text
     assert text.index("all_reduce") < text.index("routed_experts.gate_up") < text.index("2 smaller")

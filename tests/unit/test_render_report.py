@@ -158,7 +158,7 @@ def test_every_section_and_chart_of_a_simulated_campaign_says_so() -> None:
     headings = re.findall(r"<h2.*?</h2>", html)
     charts = re.findall(r"<svg[^>]*>", html)
     captions = re.findall(r"<figcaption>.*?</figcaption>", html, re.DOTALL)
-    assert len(headings) == 13
+    assert len(headings) == 14
     assert len(charts) == len(captions) == 6
     assert all("SIMULATED" in part for part in [*headings, *charts, *captions])
     assert "SIMULATED" not in html_of(sample_state())

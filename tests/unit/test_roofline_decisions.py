@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from assay.errors import UsageError
 from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, StepEstimate
 from assay.records.model_shape import ModelShape
-from assay.roofline import calibration, mechanisms, search, step, utilization
-from assay.roofline.calibration import Calibration, Components, Measured
+from assay.roofline import calibration, fitting, mechanisms, memory, search, step, utilization
+from assay.roofline.calibration import Calibration, Components
+from assay.roofline.fitting import Measured
 from tests.unit.shapes import FP8, box_of, curve, glm5, gpt_oss_like, hybrid_like, llama_8b
 
 FABRIC = box_of(8, link="NVLink 4", l2_bytes=50e6, fp8_flop_per_s=200e12)
@@ -106,6 +109,62 @@ def test_a_larger_batch_is_refused_where_the_cache_is_full():
     assert ceilings(llama_8b(), WIRE, sequences=8)["max-concurrency"].applies
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    shape=st.sampled_from([llama_8b(), llama_8b(FP8), glm5(), gpt_oss_like()]),
+    box=st.sampled_from([WIRE, FABRIC]),
+    sequences=st.integers(1, 400),
+    context=st.integers(10, 2000),
+)
+def test_no_gain_passes_what_its_tokens_allow(shape, box, sequences: int, context: int):
+    baseline = decode(shape, box, sequences=sequences, context=context)
+    found = {one.id: one for one in mechanisms.ceilings(baseline, shape, box, TP8)}
+    assert found["spec-decoding"].gain.high <= 3 + 1e-9, "four tokens a step are three more"
+    assert found["spec-decoding"].gain.low > -1
+    larger = found["max-concurrency"]
+    if larger.applies:
+        most = memory.budget(shape, box, TP8).sequences(context + 1)
+        assert larger.gain.high <= most / sequences - 1 + 1e-9
+
+
+def test_a_batch_that_grows_by_four_percent_gains_at_most_four_percent():
+    budget = memory.budget(glm5(), WIRE, TP8, memory_fraction=0.92)
+    running = round(budget.sequences(1280) / 1.04)
+    found = {
+        one.id: one
+        for one in mechanisms.ceilings(
+            decode(glm5(), sequences=running, context=1152),
+            glm5(),
+            WIRE,
+            TP8,
+            memory_fraction=0.92,
+            reserved_tokens=1280,
+        )
+    }["max-concurrency"]
+    assert found.applies
+    assert 0 < found.gain.low <= found.gain.mid <= found.gain.high <= 0.045
+
+
+def test_what_the_cache_holds_follows_the_memory_fraction():
+    baseline = decode(glm5(), sequences=16, context=2000)
+    told = [
+        next(
+            one.reason
+            for one in mechanisms.ceilings(baseline, glm5(), WIRE, TP8, memory_fraction=fraction)
+            if one.id == "kv-fp8"
+        )
+        for fraction in (0.85, 0.92)
+    ]
+    for fraction, reason in zip((0.85, 0.92), told, strict=True):
+        assert f"{memory.budget(glm5(), WIRE, TP8, memory_fraction=fraction).cache_tokens:,} " in reason
+
+
+def test_a_layout_without_room_is_refused_with_what_is_missing():
+    small = box_of(8, [curve()], memory_bytes=72e9)
+    reason = ceilings(glm5(), small, sequences=8)["dp-attention"].reason
+    assert re.fullmatch(r"dp8 ep8 does not fit: [\d.]+ GB are missing on each device", reason)
+
+
 def test_pinning_is_measured_against_what_passes_between_two_uses():
     pinned = ceilings(llama_8b(), box_of(l2_bytes=50e6), Layout(), sequences=1)["l2-persistence"]
     # 37.5 MB of about 15 GB.
@@ -113,8 +172,10 @@ def test_pinning_is_measured_against_what_passes_between_two_uses():
 
 
 def test_ranking_keeps_the_service_level_and_puts_the_most_tokens_first():
-    loose = search.rank(llama_8b(), box_of(8), input_tokens=1000, output_tokens=200)
-    tight = search.rank(llama_8b(), box_of(8), input_tokens=1000, output_tokens=200, ttft_s=0.5, tpot_s=0.030)
+    loose = search.rank(llama_8b(), box_of(8), input_tokens=1000, output_tokens=200).candidates
+    tight = search.rank(
+        llama_8b(), box_of(8), input_tokens=1000, output_tokens=200, ttft_s=0.5, tpot_s=0.030
+    ).candidates
     assert [one.output_tokens_per_s.mid for one in tight] == sorted(
         (one.output_tokens_per_s.mid for one in tight), reverse=True
     )
@@ -124,13 +185,14 @@ def test_ranking_keeps_the_service_level_and_puts_the_most_tokens_first():
 
 
 def test_without_a_service_level_as_many_requests_run_as_the_cache_holds():
-    for one in search.rank(llama_8b(), box_of(2), input_tokens=1000, output_tokens=200, limit=99):
+    for one in search.rank(llama_8b(), box_of(2), input_tokens=1000, output_tokens=200, limit=99).candidates:
         room = min(one.memory.sequences(1200), search.MAX_CONCURRENCY)
         assert one.concurrency == one.replicas * room
 
 
 def test_a_service_level_is_used_up_to_the_next_power_of_two():
-    found = search.rank(llama_8b(), box_of(), input_tokens=1000, output_tokens=200, tpot_s=0.060, formats=[])[0]
+    load = {"input_tokens": 1000, "output_tokens": 200}
+    found = search.rank(llama_8b(), box_of(), **load, tpot_s=0.060, formats=[]).candidates[0]
     alone = step.estimate(
         llama_8b(),
         box_of(),
@@ -144,13 +206,13 @@ def test_a_service_level_is_used_up_to_the_next_power_of_two():
 
 
 def test_ranking_finds_that_a_small_model_wants_replicas_over_a_slow_link():
-    best = search.rank(llama_8b(), box_of(8), input_tokens=500, output_tokens=500, formats=[])[0]
+    best = search.rank(llama_8b(), box_of(8), input_tokens=500, output_tokens=500, formats=[]).candidates[0]
     assert best.replicas > 1
     assert best.layout.tp < 8
 
 
 def test_ranking_a_model_that_fits_nowhere_returns_nothing():
-    assert search.rank(glm5(), box_of(2), input_tokens=100, output_tokens=100) == []
+    assert search.rank(glm5(), box_of(2), input_tokens=100, output_tokens=100).candidates == []
 
 
 def test_ranking_refuses_what_it_cannot_use():
@@ -161,8 +223,28 @@ def test_ranking_refuses_what_it_cannot_use():
 
 
 def test_ranking_considers_formats_that_the_device_computes_in():
-    with_fp8 = search.rank(llama_8b(), box_of(2, fp8_flop_per_s=200e12), input_tokens=100, output_tokens=100, limit=99)
+    with_fp8 = search.rank(
+        llama_8b(), box_of(2, fp8_flop_per_s=200e12), input_tokens=100, output_tokens=100, limit=99
+    ).candidates
     assert {one.storage for one in with_fp8} == {"as stored", "fp8-block128", "int4-g128"}
+
+
+def test_where_nothing_keeps_the_bounds_the_nearest_say_by_how_much_they_miss():
+    found = search.rank(llama_8b(), box_of(8), input_tokens=1000, output_tokens=200, tpot_s=0.0001)
+    assert found.candidates == []
+    assert [one.over for one in found.misses] == sorted(one.over for one in found.misses)
+    nearest = found.misses[0]
+    assert nearest.over == pytest.approx(nearest.tpot_s.mid / 0.0001)
+    assert nearest.over > 1
+
+
+def test_a_search_counts_what_stages_wait_for():
+    one = search.rank(llama_8b(), box_of(4), input_tokens=1000, output_tokens=200, formats=[], limit=99).candidates
+    by_layout = {each.layout: each for each in one}
+    staged, whole = by_layout[Layout(pp=4)], by_layout[Layout()]
+    # A prompt that comes alone takes as long through four stages as on one device.
+    assert staged.ttft_s.mid > 0.9 * whole.ttft_s.mid
+    assert whole.replicas == 4
 
 
 TRUTH = Calibration(memory=1.4, compute=1.2, communication=0.8, overhead=2.0)
@@ -187,7 +269,7 @@ def test_components_of_a_step_add_up_to_its_time():
 
 def test_a_calibration_predicts_the_points_it_was_fitted_on():
     points = made_up(6, noise=0.0, seed=1)
-    fitted = calibration.fit(points, source="test")
+    fitted = fitting.fit(points, source="test")
     for point in points:
         assert point.expected.calibrated_s(fitted) == pytest.approx(point.time_s, rel=0.03)
     assert fitted.points == 6
@@ -195,7 +277,7 @@ def test_a_calibration_predicts_the_points_it_was_fitted_on():
 
 def test_points_left_out_are_predicted_better_than_without_calibration():
     points = made_up(8, noise=0.03, seed=2)
-    after = np.median([abs(one.relative_error) for one in calibration.leave_one_out(points)])
+    after = np.median([abs(one.relative_error) for one in fitting.leave_one_out(points)])
     before = np.median([abs(point.expected.time_s / point.time_s - 1) for point in points])
     assert after < 0.06
     assert after < before / 2
@@ -203,7 +285,7 @@ def test_points_left_out_are_predicted_better_than_without_calibration():
 
 def test_two_points_leave_alone_what_they_cannot_see():
     points = [Measured(expected=Components(memory=one), time_s=1.5 * one) for one in (0.01, 0.02)]
-    fitted = calibration.fit(points)
+    fitted = fitting.fit(points)
     assert fitted.memory == pytest.approx(1.5, rel=0.02)
     assert (fitted.compute, fitted.communication) == pytest.approx((1, 1))
 
@@ -211,12 +293,12 @@ def test_two_points_leave_alone_what_they_cannot_see():
 def test_a_noisy_measurement_is_believed_half_when_it_is_as_uncertain_as_the_prior():
     point = Measured(expected=Components(memory=0.01), time_s=0.0225)
     # Prior and noise of 0.5 each: the log factor is half of log 2.25.
-    assert calibration.fit([point], noise=0.5).memory == pytest.approx(1.5, rel=1e-6)
+    assert fitting.fit([point], noise=0.5).memory == pytest.approx(1.5, rel=1e-6)
 
 
 def test_a_calibration_scales_expected_times_and_never_floors():
     plain = decode(glm5())
-    corrected = step.apply(plain, Calibration(memory=0.01, communication=2.0, overhead=1.0))
+    corrected = calibration.apply(plain, Calibration(memory=0.01, communication=2.0, overhead=1.0))
     assert corrected.floor_s == plain.floor_s
     assert all(op.time_s.mid >= op.floor_s for op in corrected.ops)
     for before in plain.ops:
@@ -226,18 +308,18 @@ def test_a_calibration_scales_expected_times_and_never_floors():
 
 
 def test_a_calibration_narrows_the_range():
-    fitted = calibration.fit(made_up(6, noise=0.02, seed=3))
-    plain, corrected = decode(glm5()), step.apply(decode(glm5()), fitted)
+    fitted = fitting.fit(made_up(6, noise=0.02, seed=3))
+    plain, corrected = decode(glm5()), calibration.apply(decode(glm5()), fitted)
     assert corrected.time_s.high / corrected.time_s.low < plain.time_s.high / plain.time_s.low
 
 
 def test_a_calibration_without_points_is_refused():
     with pytest.raises(UsageError, match="at least one"):
-        calibration.fit([])
+        fitting.fit([])
 
 
 def test_one_point_leaves_nothing_to_predict_it_from():
-    assert calibration.leave_one_out(made_up(1, 0.0, 4)) == []
+    assert fitting.leave_one_out(made_up(1, 0.0, 4)) == []
 
 
 def test_bandwidth_utilization_by_hand():
@@ -255,6 +337,15 @@ def test_flops_utilization_by_hand():
     assert utilization.mfu(llama_8b(), box_of(8), 1000) == pytest.approx(1000 * 2 * matmuls / 100e12 / 8)
 
 
-def test_a_run_at_the_ceiling_uses_no_more_than_everything():
+@pytest.mark.parametrize("shape", [llama_8b(), glm5(), glm5(sparse=False), gpt_oss_like(), hybrid_like()])
+@pytest.mark.parametrize("sequences", [1, 8, 64, 512])
+def test_a_floor_uses_no_more_than_all_of_the_bandwidth(shape: ModelShape, sequences: int):
+    box = box_of(8, l2_bytes=50e6)
+    estimate = decode(shape, box, sequences=sequences)
+    assert 0 < utilization.mbu_at_floor(estimate, box) <= 1
+    assert utilization.mbu(estimate, box, estimate.tokens_per_s.high) <= 1
+
+
+def test_a_floor_of_reading_alone_uses_all_of_it():
     estimate = decode(llama_8b(), box_of(), Layout(), sequences=1)
-    assert utilization.mbu(estimate, box_of(), estimate.ceiling_tokens_per_s) <= 1.01
+    assert utilization.mbu_at_floor(estimate, box_of()) == pytest.approx(1)

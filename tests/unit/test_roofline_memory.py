@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from assay import models
 from assay.errors import UsageError
+from assay.probes import devices
 from assay.records.estimate import Layout
 from assay.records.model_shape import Attention, Storage
 from assay.roofline import layouts, memory, sharding, storages
@@ -109,14 +111,16 @@ def test_layers_with_a_window_or_a_state_are_pointed_out():
         (glm5(), Layout(tp=4, ep=3), "does not divide"),
         (hybrid_like(), Layout(tp=6), "16 attention heads"),
         (llama_8b().model_copy(update={"layers": llama_8b().layers[:1]}), Layout(pp=8), None),
-        (gpt_oss_like(), Layout(tp=8), "share a scale"),
+        (gpt_oss_like(), Layout(tp=8), None),
+        (glm5(FP8), Layout(tp=8), None),
+        (glm5(FP8), Layout(tp=32), "share a scale"),
         (gpt_oss_like(), Layout(tp=8, ep=8), None),
         (glm5(), Layout(tp=8), None),
         (llama_8b(FP8), Layout(tp=8), None),
     ],
 )
 def test_what_does_not_divide_is_named_with_its_numbers(shape, layout: Layout, word: str | None):
-    told = layouts.check(shape, box_of(8), layout)
+    told = layouts.check(shape, box_of(32 if layout.tp == 32 else 8), layout)
     assert told is None if word is None else word in (told or "")
 
 
@@ -130,10 +134,75 @@ def test_key_value_heads_have_to_divide_or_be_divided():
 
 @pytest.mark.parametrize(
     ("name", "group"),
-    [("nvfp4", 16), ("mxfp4", 32), ("fp8-block128", 128), ("int4-g128", 128), ("Q4_K", 256), ("bf16", 1)],
+    [
+        ("nvfp4", 16),
+        ("mxfp4", 32),
+        ("fp8-block128", 128),
+        ("int4-g128", 128),
+        ("Q4_K", 256),
+        ("Q8_0", 32),
+        ("IQ2_XXS", 256),
+        ("bf16", 1),
+    ],
 )
 def test_how_many_weights_share_a_scale(name: str, group: int):
     assert layouts.group_size(matrix("x", "dense_ffn", 512, 512, Storage(name=name, bits_per_weight=8))) == group
+
+
+@pytest.mark.parametrize(
+    ("layout", "width", "gigabytes"),
+    [
+        # 90 groups of 32: eight ranks get twelve each (384), four 23 (736, a tile more is 768); 61 GB of weights.
+        (Layout(tp=8), 384, 128 * 36 * 3 * 2880 * (384 - 360) * 4.25 / 8 / 1e9),
+        (Layout(tp=4), 768, 128 * 36 * 3 * 2880 * (768 - 720) * 4.25 / 8 / 1e9),
+    ],
+)
+def test_experts_in_mxfp4_are_padded_and_the_padding_is_told(layout: Layout, width: int, gigabytes: float):
+    shape = gpt_oss_like()
+    assert layouts.check(shape, box_of(8), layout) is None
+    assert sharding.padding(shape, layout) == (2880, width, pytest.approx(gigabytes * 1e9))
+    budget = memory.budget(shape, box_of(8), layout)
+    assert any(f"padded to {width}" in note and f"{gigabytes:.1f} GB" in note for note in budget.notes)
+    spread = sharding.weight_bytes_per_rank(shape, Layout(tp=layout.tp, ep=layout.tp))
+    assert budget.weight_bytes == pytest.approx(spread + gigabytes * 1e9)
+
+
+def test_whole_experts_on_each_rank_need_no_padding():
+    assert sharding.padding(gpt_oss_like(), Layout(tp=8, ep=8)) is None
+    assert sharding.padding(glm5(), Layout(tp=8)) is None
+
+
+def test_a_shared_indexer_has_no_keys_of_its_own():
+    shape = glm5()
+    first = shape.layers[0]
+    assert first.attention is not None
+    assert first.attention.indexer is not None
+    shared = first.attention.indexer.model_copy(update={"shared": True})
+    told = first.model_copy(update={"attention": first.attention.model_copy(update={"indexer": shared})})
+    fewer = shape.model_copy(update={"layers": [told, shape.layers[1]]})
+    lost = memory.cache_bytes_per_token(shape, Layout()) - memory.cache_bytes_per_token(fewer, Layout())
+    assert lost == pytest.approx(3 * 132)
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens"), [("qwen3-30b-a3b", 744_688), ("llama-3.1-8b", 919_824)], ids=["mixture", "dense"]
+)
+def test_the_pools_that_vllm_made_on_an_h200_come_out_within_three_percent(name: str, tokens: int):
+    budget = memory.budget(models.load(name), devices.box("h200"), Layout(), memory_fraction=0.92)
+    assert budget.cache_tokens == pytest.approx(tokens, rel=0.03)
+
+
+def test_formats_by_part_leave_biases_and_what_is_not_named():
+    stored = storages.stored_by_part(gpt_oss_like(), {"default": "fp8", "routed_experts": "nvfp4", "head": "bf16"})
+    by_part = {m.part: m.storage.name for _, m in stored.matrices()}
+    assert by_part == {
+        "attention": "fp8",
+        "routed_experts": "nvfp4",
+        "router": "bf16",
+        "embedding": "bf16",
+        "head": "bf16",
+    }
+    assert not any(m.part == "indexer" for _, m in storages.without_indexer(glm5()).matrices())
 
 
 def test_possible_layouts_pass_the_check_and_fit():

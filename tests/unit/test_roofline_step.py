@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from assay.errors import UsageError
 from assay.records.device import Box
-from assay.records.estimate import Layout, OperatingPoint, OpTime, StepEstimate
-from assay.records.model_shape import Attention, LayerGroup, ModelShape
-from assay.roofline import step
+from assay.records.estimate import Layout, OperatingPoint, OpTime, Routing, StepEstimate
+from assay.records.model_shape import Attention, LayerGroup, ModelShape, Storage
+from assay.roofline import ceilings, quick, step
 from tests.unit.shapes import (
     BF16,
     FP8,
@@ -236,7 +236,106 @@ def test_stages_work_on_different_parts_of_the_batch():
     alone = step.estimate(llama_8b(), box_of(1), ONE, decode(16, 1000))
     assert op(staged, "attention.core").read_bytes == op(alone, "attention.core").read_bytes
     assert op(staged, "point_to_point.stages").calls == 3
-    assert staged.tokens_per_s.mid == pytest.approx(4 * alone.tokens_per_s.mid, rel=0.02)
+    without_waiting = 64 / (staged.time_s.mid - op(staged, "pipeline.wait").time_s.mid)
+    assert without_waiting == pytest.approx(4 * alone.tokens_per_s.mid, rel=0.02)
+
+
+def test_stages_wait_for_the_one_that_has_the_head_too():
+    # Four stages of eight layers, the last with head and sampling: each round takes four times the last one's time.
+    staged = step.estimate(llama_8b(), box_of(4), Layout(pp=4), decode(64, 1000))
+    head = sum(op(staged, name).time_s.mid for name in ("head", "sampling"))
+    assert op(staged, "pipeline.wait").time_s.mid == pytest.approx(3 * head)
+    assert op(staged, "pipeline.wait").floor_s == 0
+
+
+def test_a_lone_prompt_fills_and_drains_the_pipeline():
+    alone = step.estimate(llama_8b(), box_of(1), ONE, prefill(1, 1000))
+    staged = step.estimate(llama_8b(), box_of(4), Layout(pp=4), prefill(1, 1000))
+    # One prompt passes all four stages; it is no faster than on one device, but its floor could be.
+    assert staged.time_s.mid == pytest.approx(alone.time_s.mid, rel=0.03)
+    assert staged.floor_s < alone.floor_s
+    four = step.estimate(llama_8b(), box_of(4), Layout(pp=4), prefill(4, 1000))
+    assert 1.7 * alone.time_s.mid < four.time_s.mid < 2 * alone.time_s.mid, "T + 3 * T / 4, and the head"
+
+
+def test_sequences_fewer_than_stages_wait_for_nobody():
+    staged = step.estimate(llama_8b(), box_of(4), Layout(pp=4), decode(2, 1000))
+    assert op(staged, "pipeline.wait").time_s.mid == 0
+
+
+@pytest.mark.parametrize(
+    ("measured", "sequences", "bound", "basis"),
+    [
+        ("memory_read_bytes_per_s", 1, "memory", ["measured"]),
+        ("bf16_flop_per_s", 1, "memory", ["spec"]),
+        ("bf16_flop_per_s", 4096, "compute", ["measured"]),
+        ("memory_read_bytes_per_s", 4096, "compute", ["spec"]),
+    ],
+)
+def test_a_time_rests_on_the_ceiling_that_binds_it_and_on_no_other(
+    measured: str, sequences: int, bound: str, basis: list[str]
+):
+    box = box_of()
+    facts = {
+        name: [fact.model_copy(update={"basis": "measured"}) for fact in known] if name == measured else known
+        for name, known in box.device.facts.items()
+    }
+    told = box.model_copy(update={"device": box.device.model_copy(update={"facts": facts})})
+    found = op(step.estimate(one_matmul(), told, ONE, decode(sequences, 0)), "dense_ffn.down")
+    assert (found.bound, found.basis) == (bound, basis)
+
+
+def test_a_shared_indexer_scores_nothing_and_limits_what_attention_reads():
+    shape = glm5()
+    groups = []
+    for group in shape.layers:
+        assert group.attention is not None
+        assert group.attention.indexer is not None
+        told = group.attention.indexer.model_copy(update={"shared": True})
+        groups.append(group.model_copy(update={"attention": group.attention.model_copy(update={"indexer": told})}))
+    estimate = step.estimate(shape.model_copy(update={"layers": groups}), box_of(), ONE, decode(1, 100_000))
+    assert "indexer.scores" not in names(estimate)
+    assert op(estimate, "attention.mla").read_bytes == pytest.approx(78 * 2049 * 576 * 2)
+
+
+def test_biases_of_experts_change_neither_the_arithmetic_nor_the_kernels():
+    shape = gpt_oss_like()
+    first = shape.layers[0]
+    bias = matrix("gate_up_bias", "routed_experts", 5760, 1).model_copy(update={"copies": 128, "active_copies": 4.0})
+    with_bias = shape.model_copy(
+        update={"layers": [first.model_copy(update={"matrices": [bias, *first.matrices]}), *shape.layers[1:]]}
+    )
+    box = box_of(fp4_flop_per_s=400e12)
+    plain, biased = (step.estimate(one, box, ONE, decode(8, 0)) for one in (shape, with_bias))
+    assert names(plain) == names(biased)
+    found = op(biased, "routed_experts.gate_up")
+    assert found.compute == "fp4"
+    assert found.flops == pytest.approx(op(plain, "routed_experts.gate_up").flops, rel=0.001)
+
+
+def test_matrices_of_one_name_are_all_counted():
+    once = one_matmul()
+    layer = once.layers[0]
+    twice = once.model_copy(update={"layers": [layer.model_copy(update={"matrices": layer.matrices * 2})]})
+    one, two = (op(step.estimate(shape, box_of(), ONE, decode(1, 0)), "dense_ffn.down") for shape in (once, twice))
+    assert (two.flops, two.floor_s) == (pytest.approx(2 * one.flops), pytest.approx(2 * one.floor_s))
+
+
+def test_eight_bit_integers_quantize_their_inputs_and_need_a_rate():
+    q8 = Storage(name="q8_0", bits_per_weight=8.5, compute="int8")
+    fast = step.estimate(llama_8b(q8), box_of(int8_flop_per_s=200e12), ONE, prefill(1, 2000))
+    slow = step.estimate(llama_8b(q8), box_of(), ONE, prefill(1, 2000))
+    assert {"elementwise.quantize"} <= names(fast)
+    assert op(fast, "dense_ffn.gate_up").compute == "int8"
+    assert op(slow, "dense_ffn.gate_up").floor_s == pytest.approx(2 * op(fast, "dense_ffn.gate_up").floor_s)
+    assert any("no int8 rate" in note for note in slow.notes)
+
+
+def test_experts_in_packed_formats_are_read_more_slowly_than_in_sixteen_bits():
+    sixteen = step.estimate(glm5(BF16, sparse=False), box_of(8), Layout(tp=8), decode(64, 0))
+    packed = step.estimate(glm5(FP8, sparse=False), box_of(8), Layout(tp=8), decode(64, 0))
+    shares = [op(one, "routed_experts.gate_up").speed_of_light or 0 for one in (sixteen, packed)]
+    assert shares[0] > 1.2 * shares[1]
 
 
 def test_a_ceiling_that_rests_on_routing_says_so():
@@ -288,6 +387,22 @@ def test_no_time_is_below_its_floor_and_no_speed_above_the_ceiling(
     assert estimate.floor_s <= estimate.time_s.low
     assert estimate.tokens_per_s.high <= estimate.ceiling_tokens_per_s
     assert sum(estimate.share(one) for one in estimate.ops) <= 1 + 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(shape=st.sampled_from(SHAPES), point=points, layout=layouts, link=st.sampled_from(["NVLink 4", "PCIe 5.0 x16"]))
+def test_a_quick_step_takes_as_long_as_its_estimate(
+    shape: ModelShape, point: OperatingPoint, layout: Layout, link: str
+):
+    box = box_of(8, link=link, l2_bytes=50e6)
+    full = step.estimate(shape, box, layout, point)
+    found = quick.step_time(shape, box, ceilings.of(box.device), layout, point, routing=Routing())
+    for end in ("low", "mid", "high"):
+        assert getattr(found.time_s, end) == pytest.approx(getattr(full.time_s, end), rel=0.03)
+    assert found.slowest_share == pytest.approx(quick.of_estimate(shape, layout, full).slowest_share, rel=1e-6)
+    if layout.pp == 1:
+        assert found.time_s.mid == pytest.approx(full.time_s.mid)
+        assert found.bound == full.bound
 
 
 @settings(max_examples=40, deadline=None)

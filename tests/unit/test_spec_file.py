@@ -5,7 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import RecordError, UsageError
-from assay.records.spec import Budget, CampaignSpec, Objective, Policy, Quality, Statistics, Target, Workload
+from assay.records.spec import (
+    Budget,
+    CampaignSpec,
+    Constraint,
+    LoadPoint,
+    Objective,
+    Policy,
+    Quality,
+    Statistics,
+    Target,
+    Workload,
+)
 from assay.store.redact import redact
 from assay.store.spec_file import read_spec, spec_hash, write_spec
 from assay.store.spec_text import spec_text
@@ -16,6 +27,14 @@ POSITIVE = st.floats(min_value=1e-6, max_value=1e6)
 SHARE = st.floats(min_value=1e-6, max_value=0.49)
 COUNT = st.integers(min_value=1, max_value=4096)
 LENGTHS = st.tuples(COUNT, COUNT).map(sorted).map(tuple)
+POINTS = st.builds(
+    LoadPoint,
+    name=st.from_regex(r"[a-z0-9][a-z0-9-]{0,8}", fullmatch=True).filter(lambda name: name != "main"),
+    concurrency=COUNT,
+    input_tokens=st.none() | LENGTHS,
+    output_tokens=st.none() | LENGTHS,
+    weight=SHARE,
+)
 SPECS = st.builds(
     CampaignSpec,
     name=TEXT,
@@ -27,8 +46,21 @@ SPECS = st.builds(
         env=st.dictionaries(TEXT, TEXT, max_size=3),
         start_timeout_s=POSITIVE,
     ),
-    workload=st.builds(Workload, concurrency=COUNT, input_tokens=LENGTHS, output_tokens=LENGTHS, seed=st.integers()),
-    objective=st.builds(Objective, metric=st.sampled_from(["ttft_p50_s", "output_tokens_per_s"]), min_effect=SHARE),
+    workload=st.builds(
+        Workload,
+        concurrency=COUNT,
+        input_tokens=LENGTHS,
+        output_tokens=LENGTHS,
+        seed=st.integers(),
+        points=st.lists(POINTS, max_size=3, unique_by=lambda point: point.name),
+    ),
+    objective=st.builds(
+        Objective,
+        metric=st.sampled_from(["ttft_p50_s", "output_tokens_per_s"]),
+        min_effect=SHARE,
+        max_loss=st.none() | SHARE,
+        constraints=st.lists(st.builds(Constraint, metric=st.just("ttft_p95_s"), max_s=POSITIVE), max_size=2),
+    ),
     budget=st.builds(Budget, total_s=POSITIVE),
     statistics=st.builds(Statistics, adopt_alpha=SHARE),
     quality=st.builds(Quality, min_agreement=SHARE),

@@ -7,7 +7,9 @@ from assay.api.bench import bench, sweep
 from assay.api.characterize import characterize
 from assay.api.compare import compare
 from assay.api.demo import QUICK_DEMO, demo
+from assay.api.doctor import doctor
 from assay.api.estimate import estimate, known_devices, known_models, search_layouts
+from assay.api.explain import explain
 from assay.api.import_ import import_results
 from assay.api.inspect import export, next_step, passed_over, remaining_s, report, status, todo, verify
 from assay.api.run import run
@@ -20,7 +22,9 @@ __all__ = [
     "characterize",
     "compare",
     "demo",
+    "doctor",
     "estimate",
+    "explain",
     "export",
     "import_results",
     "init",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.records.attribution import Attribution, Characterization, Efficiency, MeasuredRun
     from assay.records.ceilings import Ceilings
     from assay.records.device import Box
-    from assay.records.estimate import Layout, OperatingPoint, StepEstimate
+    from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, StepEstimate
     from assay.records.model_shape import ModelShape
 
 CPU_BATCHES, GPU_BATCHES = (1, 4, 16), (1, 8, 64, 256)
@@ -28,6 +28,8 @@ class Hardware:
 
     step: Callable[[OperatingPoint], StepEstimate]
     efficiency: Callable[[StepEstimate, float], Efficiency | None]
+    mechanisms: Callable[[StepEstimate], list[MechanismCeiling]]
+    """What would help at most; nothing where no catalogue of mechanisms fits (CPUs)."""
     batches: Sequence[int]
     prompt: int
     context_tokens: int
@@ -40,7 +42,7 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
         UsageError: too little is known of the device.
     """
     from assay.records.attribution import Efficiency
-    from assay.roofline import layout_choice, step, utilization
+    from assay.roofline import layout_choice, mechanisms, step, utilization
 
     chosen = layout_choice.default(shape, box, memory_fraction=MEMORY_FRACTION, cache_bytes_per_element=CACHE_BYTES)
     layout = chosen.layout if chosen else _whole(box)
@@ -60,6 +62,7 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
     return Hardware(
         step=at,
         efficiency=efficiency,
+        mechanisms=lambda at_point: mechanisms.ceilings(at_point, shape, used, layout),
         batches=GPU_BATCHES,
         prompt=GPU_PROMPT,
         context_tokens=CONTEXT["gpu"] if context_tokens is None else context_tokens,
@@ -88,13 +91,15 @@ def of_cpu(shape: ModelShape, ceilings: Ceilings | None, threads: int, context_t
     def efficiency(at_point: StepEstimate, tokens_per_s: float) -> Efficiency | None:
         return attribution.efficiency(at_point, tokens_per_s, peak_bytes_per_s=max(reads), peak_flop_per_s=max(rates))
 
-    reads = [one.best for one in ceilings.measurements if one.name == "memory_read" and one.correct]
-    rates = [one.best for one in ceilings.measurements if one.unit == "flop/s" and one.correct]
+    reads = [one.best for one in ceilings.measurements if one.name == "memory_read" and one.usable]
+    rates = [one.best for one in ceilings.measurements if one.unit == "flop/s" and one.usable]
     if not reads or not rates:
-        raise UsageError("neither memory nor products are measured", hint="; ".join(ceilings.missing.values()) or None)
+        hint = "; ".join(ceilings.missing.values()) or "repeat it when the machine is quiet: --again"
+        raise UsageError("memory or products could not be measured", hint=hint)
     return Hardware(
         step=at,
         efficiency=efficiency,
+        mechanisms=lambda _: [],
         batches=CPU_BATCHES,
         prompt=CPU_PROMPT,
         context_tokens=CONTEXT["cpu"] if context_tokens is None else context_tokens,
@@ -139,6 +144,7 @@ def explained(answer: Characterization, hardware: Hardware, ceilings: Ceilings |
             "memory_floors_s": floors,
             "run_point": run_point,
             "efficiency": efficiency,
+            "mechanisms": hardware.mechanisms(run_point or points[len(hardware.batches) - 1]),
             "attributions": split(answer.run, run_point, prompt, answer),
             "notes": list(dict.fromkeys([*answer.notes, *points[0].notes])),
         }

@@ -159,11 +159,13 @@ def search_layouts(
         routing=setting.routing,
         limit=MANY,
     )
+    listed = search_report.worth_another_format(found.candidates)
     left_out = search_report.refused(
         setting.shape,
         setting.box,
         used,
-        {(each.storage, each.layout) for each in found},
+        {(each.storage, each.layout) for each in found.candidates},
+        found.misses,
         request_tokens=load.reserved_tokens,
         memory_fraction=memory_fraction,
         cache_bytes_per_element=setting.cache_bytes,
@@ -177,9 +179,15 @@ def search_layouts(
         tpot_s=tpot_s,
         cache_dtype=cache_dtype,
         memory_fraction=memory_fraction,
-        candidates=search_report.worth_another_format(found),
+        candidates=listed,
+        misses=found.misses,
         refused=left_out,
-        assumptions=[*setting.shape.assumed, parts.EVERY_ESTIMATE, CONVERTED],
+        assumptions=[
+            *setting.shape.assumed,
+            *search_report.layout_notes(setting.shape, listed),
+            parts.EVERY_ESTIMATE,
+            CONVERTED,
+        ],
     )
 
 

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from assay.roofline.layout_choice import Choice
 
 EVERY_ESTIMATE = (
-    "How far kernels stay below their ceilings, launches and the host's part are ranges that nobody measured here; "
-    "floors and ceilings of tokens/s take none of them."
+    "How far kernels stay below their ceilings, launches and the host's part are ranges, set by measurements on one "
+    "H200 under vLLM or assumed, and not measured here; floors and ceilings of tokens/s take none of them."
 )
 """Assumed in every estimate."""
+
+
+OUTSIDE = ("embedding", "head")
+"""Parts outside of the layers, which "active parameters" leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,15 @@ def point_at(setting: Setting, box: Box, layout: Layout, memory: MemoryBudget, a
         setting.load,
         setting.shape,
         box,
-        mechanisms.ceilings(decode, setting.shape, box, layout, cache_bytes_per_element=setting.cache_bytes),
+        mechanisms.ceilings(
+            decode,
+            setting.shape,
+            box,
+            layout,
+            cache_bytes_per_element=setting.cache_bytes,
+            memory_fraction=setting.memory_fraction,
+            reserved_tokens=setting.load.reserved_tokens,
+        ),
     )
 
 
@@ -166,7 +178,7 @@ def facts_of(setting: Setting) -> ModelFacts:
         architecture=shape.architecture,
         source=shape.source,
         parameters=shape.parameters,
-        active_parameters=shape.active_parameters,
+        active_parameters=shape.active_parameters - sum(shape.parameters_by_part().get(part, 0) for part in OUTSIDE),
         weight_bytes=shape.weight_bytes,
         parameters_by_part=shape.parameters_by_part(),
         weight_bytes_by_part=shape.weight_bytes_by_part(),

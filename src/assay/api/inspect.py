@@ -74,6 +74,7 @@ def verify(folder: Path) -> Verification:
 
 def report(folder: Path) -> ReportPaths:
     """Write report/index.html and report/report.md from the record."""
+    from assay.api.rehearse import step_facts
     from assay.records.views import ReportPaths
     from assay.render.report import report_html, report_markdown
     from assay.store.atomic import atomic_write
@@ -81,8 +82,9 @@ def report(folder: Path) -> ReportPaths:
     state = status(folder)
     commands = _launch_commands(folder, state)
     latencies = _latencies(folder, state)
-    html = report_html(state, launch_commands=commands, latencies=latencies)
-    markdown = report_markdown(state, launch_commands=commands)
+    step = step_facts(state)
+    html = report_html(state, launch_commands=commands, latencies=latencies, step=step)
+    markdown = report_markdown(state, launch_commands=commands, step=step)
     target = folder / "report"
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -105,6 +107,7 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     from assay.plan.arms import arm_with
     from assay.plan.composing import stack_of
     from assay.render.export import export as render
+    from assay.render.words import is_simulated
 
     state = status(folder)
     if state.headline is None:
@@ -113,7 +116,8 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     arm = arm_with(state.spec.target, stack_of(state) if confirmed else [])
     engine = wiring.engine(state.spec.target.engine)
     model = (_artifact_path(folder, state) if confirmed else None) or state.model.path
-    return render(kind, engine.argv(state.build, model, arm.flags, 8080), state.spec.target.env)
+    argv = engine.argv(state.build, model, arm.flags, 8080)
+    return render(kind, argv, state.spec.target.env, simulated=is_simulated(state))
 
 
 def _artifact_path(folder: Path, state: CampaignState) -> str | None:

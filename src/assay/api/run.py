@@ -27,6 +27,7 @@ def run(
         AssayError: see `assay.errors`; what was measured before stays in the record.
     """
     from assay import wiring
+    from assay.api.environment import host, refuse_another
     from assay.api.inspect import report
     from assay.api.setup import SPEC, plan
     from assay.campaign.loop import note_verdict, run_campaign
@@ -36,11 +37,24 @@ def run(
     from assay.store.spec_file import read_spec
 
     plan(folder, catalogue=catalogue)
+    target = read_spec(folder / SPEC).target
     with SqliteRecord(folder / "assay.db") as record, record.lock():
-        with wiring.bench(folder, record, fold(record.events()), read_spec(folder / SPEC).target, progress) as bench:
+        state = fold(record.events())
+        refuse_another(state, target)
+        with wiring.bench(folder, record, state, target, progress, host()) as bench:
             for verdict in bench.state.verdicts.values():
                 note_verdict(bench, verdict)  # a kill between the record and the document left them apart
             state = run_campaign(bench, max_runs=max_runs)
         rebuild(record, state)
     report(folder)
+    _remember(state, progress)
     return state
+
+
+def _remember(state: CampaignState, progress: Progress) -> None:
+    """What became of the predictions, for later campaigns on machines of this class; of real machines only."""
+    from assay.plan.credibility import score
+    from assay.store.credibility_file import remember
+
+    if state.headline is not None and state.build.engine != "rehearsal" and (note := remember(score(state))):
+        progress.result(note)

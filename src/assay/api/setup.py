@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assay.ports import Engine
     from assay.records.assessment import Assessment
     from assay.records.machine import EngineBuild
+    from assay.records.scoring import PredictionScore
     from assay.records.spec import CampaignSpec
     from assay.records.state import CampaignState
 
@@ -177,7 +178,7 @@ def plan(folder: Path, *, catalogue: Path | None = None) -> CampaignState:
 
 def _planned(folder: Path, spec: CampaignSpec, record: Any, catalogue: Path | None) -> CampaignState:
     from assay.catalogue.documents import FolderDocuments
-    from assay.plan.fold import fold
+    from assay.plan.fold import fold, settled
     from assay.records.event import EventKind
 
     if not record.events():
@@ -191,11 +192,26 @@ def _planned(folder: Path, spec: CampaignSpec, record: Any, catalogue: Path | No
         documents.write(found.hypotheses)
         passed_over = found.passed_over
     hypotheses = documents.read()
-    if not state.planned or hypotheses != state.hypotheses:
+    if not state.planned or settled(hypotheses, state.dials) != state.hypotheses:
         dumped = [hypothesis.model_dump(mode="json") for hypothesis in hypotheses]
-        record.append(EventKind.PLAN_WRITTEN, {"hypotheses": dumped, "passed_over": passed_over})
+        earlier = state.earlier_scores if state.planned else _earlier_scores(state)
+        payload = {
+            "hypotheses": dumped,
+            "passed_over": passed_over,
+            "earlier_scores": [one.model_dump(mode="json") for one in earlier],
+        }
+        record.append(EventKind.PLAN_WRITTEN, payload)
         state = fold(record.events())
     return state
+
+
+def _earlier_scores(state: CampaignState) -> list[PredictionScore]:
+    """What is remembered of predictions for machines of this class; recorded, so that the record alone decides."""
+    from assay.records.scoring import MachineClass
+    from assay.store.credibility_file import remembered
+
+    own = MachineClass.of(state.machine, state.build, state.model)
+    return [score for score in remembered() if score.machine_class == own]
 
 
 def _created(spec: CampaignSpec) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class Bench:
     target: Target
     """As assay.toml has it: the record's copy has its secrets masked."""
     state: CampaignState
+    host: str = ""
+    """This machine since its last start, as a hash."""
 
     def note(self, kind: EventKind, payload: dict[str, Any]) -> None:
         """Write an event, then let the state follow it: memory never runs ahead of the record."""

@@ -13,7 +13,9 @@ from assay.plan.steps import (
     Finish,
     GiveUp,
     MakeRun,
+    RecordAblation,
     RecordCalibration,
+    RecordDial,
     RecordScreen,
     RecordVerdict,
     Step,
@@ -23,6 +25,8 @@ from assay.records.event import EventKind
 from assay.records.run import RunOutcome, RunStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
+
+Conclusion = RecordCalibration | RecordDial | RecordScreen | RecordVerdict | RecordAblation
 
 
 def run_campaign(bench: Bench, *, max_runs: int | None = None) -> CampaignState:
@@ -72,19 +76,8 @@ def _perform(bench: Bench, step: Step) -> None:
             spent = bench.state.spent_s
             bench.progress.step(intent.why, done_s=spent, total_s=spent + left)
             _tell_run(bench, make_run(bench, intent), intent.arm.label)
-        case RecordCalibration(calibration=calibration):
-            bench.note(EventKind.CALIBRATED, {"calibration": calibration.model_dump(mode="json")})
-            bench.progress.result(
-                f"noise of this box: one bracket ±{100 * calibration.bracket_sd:.1f}%; "
-                f"detectable in the screen: {100 * calibration.min_detectable_effect:.0f}%"
-            )
-        case RecordScreen(result=result):
-            bench.note(EventKind.SCREENED, {"result": result.model_dump(mode="json")})
-            bench.progress.result(
-                f"{result.candidate}: {effect_text(result.effect)}, goes on to composition", good=True
-            )
-        case RecordVerdict(verdict=verdict):
-            _record_verdict(bench, verdict)
+        case RecordCalibration() | RecordDial() | RecordScreen() | RecordVerdict() | RecordAblation():
+            _conclude(bench, step)
         case Finish(headline=headline):
             bench.note(EventKind.CAMPAIGN_FINISHED, {"headline": headline.model_dump(mode="json")})
             bench.progress.result(headline.sentence, good=headline.confirmed)
@@ -95,6 +88,34 @@ def _perform(bench: Bench, step: Step) -> None:
             )
         case GiveUp(reason=reason, hint=hint, engine_failed=engine_failed):
             raise (EngineError if engine_failed else MeasurementError)(reason, hint=hint)
+
+
+def _conclude(bench: Bench, step: Conclusion) -> None:
+    """Write down what the runs so far say."""
+    match step:
+        case RecordCalibration(calibration=calibration):
+            bench.note(EventKind.CALIBRATED, {"calibration": calibration.model_dump(mode="json")})
+            bench.progress.result(
+                f"noise of this box: one bracket ±{100 * calibration.bracket_sd:.1f}%; "
+                f"detectable in the screen: {100 * calibration.min_detectable_effect:.0f}%"
+            )
+        case RecordDial(result=result):
+            bench.note(EventKind.DIAL_SETTLED, {"result": result.model_dump(mode="json")})
+            bench.progress.result(f"{result.candidate}: {result.reason}")
+        case RecordScreen(result=result):
+            bench.note(EventKind.SCREENED, {"result": result.model_dump(mode="json")})
+            bench.progress.result(
+                f"{result.candidate}: {effect_text(result.effect)}, goes on to composition", good=True
+            )
+        case RecordVerdict(verdict=verdict):
+            _record_verdict(bench, verdict)
+        case RecordAblation(ablation=ablation):
+            bench.note(EventKind.ABLATED, {"ablation": ablation.model_dump(mode="json")})
+            bench.progress.result(
+                f"{ablation.candidate}: {'kept' if ablation.kept else 'taken out'}: {ablation.reason}"
+            )
+            if not ablation.kept:
+                note_verdict(bench, bench.state.verdicts[ablation.candidate])
 
 
 def _tell_run(bench: Bench, outcome: RunOutcome, label: str) -> None:

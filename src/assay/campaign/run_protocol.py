@@ -20,6 +20,7 @@ from assay.records.event import EventKind
 from assay.records.hypothesis import Numerics
 from assay.records.load import LoadRequest, LoadResult
 from assay.records.run import AnswerCheck, Failure, Gate, RunIntent, RunOutcome, RunStatus
+from assay.records.spec import Workload
 
 RELEVANT = 4096
 """Longest text value of the effective configuration that is kept."""
@@ -27,6 +28,7 @@ RELEVANT = 4096
 
 def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
     """Carry out one intent and record how it ended."""
+    intent = intent.model_copy(update={"host": bench.host})
     bench.note(EventKind.RUN_INTENDED, {"intent": intent.model_dump(mode="json")})
     began = time.monotonic()
     facts: dict[str, Any] = {}
@@ -83,16 +85,36 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
         return {**facts, "status": RunStatus.NOT_APPLIED, "reason": not_applied}
     tokens = _ask_when_due(bench, intent, server)
     bench.progress.phase("warming up, then measuring")
-    result = _load(bench, intent, server)
+    result = _load(bench, intent, server, bench.state.spec.workload)
+    points = _further_points(bench, intent, server) if result.measures is not None else {}
     after = bench.probe.snapshot(server.identity.pid)
     bench.files.write_samples(intent.run_id, result.samples)
     if (failure := server.failure()) is not None:
         return {**facts, **_failed(failure), "machine_after": after}
-    gates = [*result.gates, *machine_gates(after, bench.state.machine, bench.state.spec.gates)]
+    further = [_named(gate, name) for name, point in points.items() for gate in point.gates]
+    gates = [*result.gates, *further, *machine_gates(after, bench.state.machine, bench.state.spec.gates)]
     rss = server.rss_bytes()
     check = _check(bench, intent, tokens, result)
     facts |= {"gates": gates, "machine_after": after, "answers": check, "answer_tokens": tokens}
-    return facts | _conclude(bench, intent, result, gates, check, rss)
+    concluded = _conclude(bench, intent, result, gates, check, rss)
+    if "measures" in concluded:
+        facts["points"] = {name: point.measures for name, point in points.items() if point.measures is not None}
+    return facts | concluded
+
+
+def _further_points(bench: Bench, intent: RunIntent, server: Server) -> dict[str, LoadResult]:
+    """The workload's other loads, one after the other on the same server; one that fails ends them."""
+    workload, played = bench.state.spec.workload, {}
+    for point in workload.points:
+        bench.progress.phase(f"measuring {point.name}: {point.concurrency} in flight")
+        played[point.name] = _load(bench, intent, server, workload.at(point))
+        if played[point.name].measures is None:
+            break
+    return played
+
+
+def _named(gate: Gate, point: str) -> Gate:
+    return gate.model_copy(update={"name": f"{point}: {gate.name}"})
 
 
 def _conclude(
@@ -105,6 +127,7 @@ def _conclude(
 ) -> dict[str, Any]:
     bad = [gate for gate in gates if not gate.passed]
     if bad or result.measures is None:
+        # A run counts whole: its points are one trial, and half of one would be another objective.
         reason = "; ".join(describe(gate) for gate in bad) or "nothing was measured"
         return {"status": RunStatus.INVALID, "reason": reason}
     measures = result.measures.model_copy(update={"server_rss_bytes": rss_bytes})
@@ -193,10 +216,8 @@ def _numerics(bench: Bench, intent: RunIntent) -> Numerics | None:
     return next((numerics for numerics in order if numerics in promises), None)
 
 
-def _load(bench: Bench, intent: RunIntent, server: Server) -> LoadResult:
-    request = LoadRequest(
-        base_url=server.base_url, model=server.model_name, workload=bench.state.spec.workload, seed=intent.seed
-    )
+def _load(bench: Bench, intent: RunIntent, server: Server, workload: Workload) -> LoadResult:
+    request = LoadRequest(base_url=server.base_url, model=server.model_name, workload=workload, seed=intent.seed)
     return bench.load.run(request, server.tokenize, lambda: server.failure() is None)
 
 

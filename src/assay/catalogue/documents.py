@@ -20,7 +20,8 @@ FOLDER = "improvements"
 NAME = re.compile(r"^(?:(\d+)-)?(.+)\.md$")
 OF_THE_HYPOTHESIS = ("priority", "status", "blocked_reason", "approved")
 KEYS = (
-    "id", "title", "tier", *OF_THE_HYPOTHESIS, "predicted", "prior", "flags", "remove_flags", "artifact", "numerics",
+    "id", "title", "tier", *OF_THE_HYPOTHESIS, "predicted", "prior", "flags", "remove_flags", "dial", "artifact",
+    "numerics",
     "applies_when", "excludes", "verify", "expectation", "reported", "engine", "mechanism_id",
     "mechanism", "rationale", "risk",
 )  # fmt: skip

@@ -95,7 +95,9 @@ def _variants(path: Path, content: dict[str, Any], engine: str) -> Entry:
 
 
 def _optimization(path: Path, fields: dict[str, Any]) -> Optimization:
-    texts = {key: " ".join(fields[key].split()) for key in WRAPPED if isinstance(fields.get(key), str)}
+    texts: dict[str, Any] = {key: " ".join(fields[key].split()) for key in WRAPPED if isinstance(fields.get(key), str)}
+    if isinstance(dial := fields.get("dial"), dict) and isinstance(dial.get("estimate"), str):
+        texts["dial"] = {**dial, "estimate": " ".join(dial["estimate"].split())}
     try:
         optimization = Optimization.model_validate({**fields, **texts})
     except ValidationError as error:
@@ -107,8 +109,10 @@ def _optimization(path: Path, fields: dict[str, Any]) -> Optimization:
     low, high = optimization.predicted
     if not low <= high:
         raise UsageError(f"{path}: predicted: {low} is above {high}", hint="[low, high]: [-0.05, 0.1] is -5% to +10%")
-    if not (optimization.flags or optimization.remove_flags or optimization.artifact):
-        raise UsageError(f"{path}: {optimization.id} changes nothing", hint="give flags, remove_flags or artifact")
+    if not (optimization.flags or optimization.remove_flags or optimization.artifact or optimization.dial):
+        raise UsageError(
+            f"{path}: {optimization.id} changes nothing", hint="give flags, remove_flags, artifact or dial"
+        )
     return optimization
 
 

@@ -13,7 +13,8 @@ from importlib import import_module
 import click
 
 from assay import __version__
-from assay.cli.failure import BROKEN_PIPE, explain, tell
+from assay.cli.failure import BROKEN_PIPE, tell
+from assay.cli.failure import explain as trouble_of
 from assay.errors import UsageError
 
 COMMANDS = {
@@ -25,7 +26,10 @@ COMMANDS = {
     "assess": ("prepare", "Take stock: machine, engine and its real flags, model, record."),
     "estimate": ("estimate", "What a model would do on a box, by calculation: memory, speed, what would help."),
     "characterize": ("characterize", "Where the time goes: ceilings of this machine, roofline, attribution of a run."),
+    "doctor": ("doctor", "A launch command's flags against the engine's version, before the launch."),
+    "explain": ("explain", "Why an engine failed: stage, cause, the line that says so, and what to do."),
     "plan": ("prepare", "Write the improvement documents and the todo."),
+    "rehearse": ("rehearse", "The planned campaign dry-run in memory: hours, decisions, power."),
     "run": ("measure", "Carry the campaign on: calibrate, screen, compose, confirm."),
     "status": ("look", "Where the campaign is."),
     "todo": ("look", "Every hypothesis with its status and verdict."),
@@ -108,7 +112,7 @@ def run_command(words: Sequence[str]) -> int:
         except BrokenPipeError:
             raise
         except BaseException as error:  # noqa: BLE001 - the top of the process: nothing may end in a bare traceback
-            trouble = explain(error)
+            trouble = trouble_of(error)
         tell(trouble, as_json="--json" in words)
     except BrokenPipeError:
         _discard_output()

@@ -8,6 +8,7 @@ useless stays below `adopt_alpha` however many were screened (Bonferroni on fres
 from __future__ import annotations
 
 from assay.plan.arms import arm_with
+from assay.plan.conditions import standing
 from assay.plan.evidence import composition, composition_effect, valid_runs, why_not_counted
 from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.steps import MakeRun, RecordVerdict, Step
@@ -15,7 +16,7 @@ from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
 from assay.records.state import CampaignState
-from assay.records.verdict import VerdictKind
+from assay.records.verdict import Effect, VerdictKind
 from assay.stats.sequential import decide
 
 
@@ -69,19 +70,35 @@ def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     if found is None or found.num_brackets < min(budget.min_brackets, budget.composition_brackets):
         return None
     decision = decide(found, state.spec.objective.min_effect)
+    last = found.num_brackets >= budget.composition_brackets or _out_of_budget(state)
     if decision == "better":
-        verdict = measured(hypothesis, VerdictKind.ADOPTED, found, f"gain on top of {on}", ids)
-        return RecordVerdict(verdict=verdict)
+        return _gained(state, hypothesis, found, ids, on, last=last)
     if decision == "worse":
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, f"a loss on top of {on}", ids))
     if decision == "no-effect":
         reason = f"promising in the screen, no effect on top of {on}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.NO_EFFECT, found, reason, ids))
-    if found.num_brackets >= budget.composition_brackets or _out_of_budget(state):
+    if last:
         worth = f"{100 * state.spec.objective.min_effect:g}%"
         reason = f"promising in the screen; on top of {on}: {unclear(found, worth)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     return None
+
+
+def _gained(
+    state: CampaignState, hypothesis: Hypothesis, found: Effect, ids: list[str], on: str, *, last: bool
+) -> RecordVerdict | None:
+    """Adopted, if the gain costs nothing that it must not; more runs where that is not shown yet."""
+    costs = standing(state, composition(hypothesis.id), hypothesis.id)
+    if costs.broken:
+        reason = f"a gain on top of {on} that costs too much: {costs.broken}"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, reason, ids))
+    if costs.unproved and not last:
+        return None
+    if costs.unproved:
+        reason = f"a gain on top of {on}, not shown to cost nothing: {costs.unproved}"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+    return RecordVerdict(verdict=measured(hypothesis, VerdictKind.ADOPTED, found, f"gain on top of {on}", ids))
 
 
 def _out_of_budget(state: CampaignState) -> bool:

@@ -11,13 +11,12 @@ from assay.plan.evidence import (
     MAIN,
     STACK,
     confirmation_effect,
-    is_latency,
-    metric_value,
     series_brackets,
     valid_runs,
     why_not_counted,
 )
 from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.scores import is_latency, metric_value
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text
 from assay.records.run import Purpose, RunStatus

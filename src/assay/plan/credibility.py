@@ -41,6 +41,8 @@ one in ten where it says that it fails."""
 USABLE_STRENGTH = 5.0
 """Trials that this counts for, once for the machine class and once more for the mechanism in it."""
 
+TOGETHER = "all"
+
 
 def score(state: CampaignState) -> list[PredictionScore]:
     """Every hypothesis with a verdict, in the plan's order."""
@@ -58,13 +60,14 @@ def learn(scores: Iterable[PredictionScore], machine_class: MachineClass) -> Cre
     The same entry on the same class is not a new draw, so it does not count twice.
     """
     known = _evidence(scores, machine_class)
-    found = _fit(known)
+    found, together = _fit(known), _fit(known, one_group=True)
     groups: dict[MechanismId, int] = {}
     for one in known:
         if one.mechanism_id is not None and _tells_of_gains(one):
             groups[one.mechanism_id] = groups.get(one.mechanism_id, 0) + 1
     return Credibility(
         machine_class=machine_class,
+        measured=_bias(together.group(TOGETHER), sum(map(_tells_of_gains, known))),
         overall=_bias(found.overall, sum(map(_tells_of_gains, known))),
         mechanisms={name: _bias(found.group(name), count) for name, count in sorted(groups.items())},
         widening=found.widening,
@@ -202,12 +205,12 @@ def _factor(name: MechanismId | None, credibility: Credibility) -> tuple[float, 
     return credibility.overall.factor, credibility.overall.sd**2 + GROUP_SD**2
 
 
-def _fit(scores: Sequence[PredictionScore]) -> Fit:
+def _fit(scores: Sequence[PredictionScore], *, one_group: bool = False) -> Fit:
     """Entries without a mechanism are each a group of their own."""
     return fit(
         [
             Observed(
-                group=one.mechanism_id or f"?{one.hypothesis}",
+                group=TOGETHER if one_group else one.mechanism_id or f"?{one.hypothesis}",
                 middle=middle(one.effect.low, one.effect.high),
                 spread=spread(one.effect.low, one.effect.high),
                 estimate=one.effect.estimate,

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 
 from assay.plan.dial_space import Levels, Space
-from assay.plan.evidence import MAIN, log_score
+from assay.plan.evidence import MAIN, MAX_PAUSE_S
 from assay.plan.runs import MAX_ATTEMPTS
+from assay.plan.scores import run_score
 from assay.plan.verdicts import RETRY_CAUSES
 from assay.records.run import RunStatus
 from assay.records.state import CampaignState, RunRecord
+from assay.units import NS_PER_S
 
 MEMORY_CAUSES = frozenset({"oom", "killed"})
-"""Failures that rule out every setting which takes more memory. On a CPU the kernel's own killer leaves only "killed"."""
+"""Failures that rule out every setting which takes more memory. The kernel's own killer leaves only "killed"."""
+
+
+JUMP = 10_000
+"""Places between two runs that were not made on the machine in the same state: drift over so many may be anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +32,7 @@ class Trial:
 
     run_id: str
     place: int
-    """Its number in the campaign: what drift goes by."""
+    """Its number in the campaign, what drift goes by; `JUMP` more after every long pause or change of the machine."""
     point: Levels | None
     """None: the baseline."""
     value: float | None
@@ -58,32 +65,16 @@ class History:
         """Those with a value."""
         return [trial for trial in self.trials if trial.value is not None]
 
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there is anything that a setting can be held against."""
+        return any(trial.point is None for trial in self.valid)
+
     def since_baseline(self) -> int | None:
-        """Valid runs since the baseline was last seen; None: it has not been."""
-        places = [number for number, trial in enumerate(self.valid) if trial.point is None]
-        return len(self.valid) - 1 - places[-1] if places else None
-
-    def is_out(self, space: Space, point: Levels) -> bool:
-        """Whether a setting failed, or must fail as one that takes no more memory did."""
-        return any(
-            point == one.point or (one.by_memory and space.takes_no_less_memory(point, one.point))
-            for one in self.excluded
-        )
-
-    def chance_to_run(self, space: Space, point: Levels) -> float:
-        """That a setting has the memory it needs: 1 until one ran out of it.
-
-        Between the most that ran and the least that did not, the limit is held to be anywhere with equal chance.
-        """
-        failed = [space.memory_place(one.point) for one in self.excluded if one.by_memory]
-        ran = {trial.point for trial in self.valid if trial.point is not None}
-        if not failed or any(space.takes_no_less_memory(other, point) for other in ran):
-            return 1.0
-        limit, place = min(failed), space.memory_place(point)
-        most = min(max((space.memory_place(other) for other in ran), default=0.0), limit)
-        if place <= most:
-            return 1.0
-        return max(0.05, (limit - place) / (limit - most)) if limit > most else 0.5
+        """Valid runs since the baseline was last seen on the machine as it is now; None: it has not been."""
+        newest = self.valid[-1].place if self.valid else 0
+        seen = [n for n, trial in enumerate(self.valid) if trial.point is None and newest - trial.place < JUMP / 2]
+        return len(self.valid) - 1 - seen[-1] if seen else None
 
 
 def series_of(candidate: str) -> str:
@@ -96,7 +87,7 @@ def history(state: CampaignState, candidate: str, space: Space) -> History:
     trials: list[Trial] = []
     troubles: dict[Levels, list[RunRecord]] = defaultdict(list)
     launches = 0
-    for place, run in enumerate(state.runs):
+    for place, run in zip(_places(state.runs), state.runs, strict=True):
         is_own = run.intent.series == series_of(candidate)
         point = space.find(run.intent.arm.flags) if is_own and run.intent.candidate is not None else None
         is_baseline = run.intent.candidate is None and (is_own or run.intent.series == MAIN)
@@ -126,6 +117,16 @@ def log_ratios(found: History) -> list[tuple[Trial, float]]:
     ]
 
 
+def _places(runs: list[RunRecord]) -> list[int]:
+    """When each run was made, in runs; a gap where the machine may have become another."""
+    places = [0] if runs else []
+    for earlier, later in pairwise(runs):
+        pause_ns = later.intended_at_ns - (earlier.ended_at_ns or earlier.intended_at_ns)
+        moved = "" not in {earlier.intent.host, later.intent.host} and earlier.intent.host != later.intent.host
+        places.append(places[-1] + (JUMP if moved or pause_ns > MAX_PAUSE_S * NS_PER_S else 1))
+    return places
+
+
 def _level(known: list[tuple[int, float]], place: int) -> float:
     before = max((one for one in known if one[0] <= place), default=known[0])
     after = min((one for one in known if one[0] >= place), default=known[-1])
@@ -136,9 +137,9 @@ def _level(known: list[tuple[int, float]], place: int) -> float:
 
 
 def _value(state: CampaignState, run: RunRecord) -> float | None:
-    if run.outcome is None or run.outcome.status is not RunStatus.OK or run.outcome.measures is None:
+    if run.outcome is None or run.outcome.status is not RunStatus.OK:
         return None
-    return log_score(run.outcome.measures, state.spec.objective.metric)
+    return run_score(state, run)
 
 
 def _excluded(point: Levels, runs: list[RunRecord]) -> Excluded | None:

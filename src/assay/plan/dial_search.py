@@ -15,6 +15,7 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
+from assay.plan.dial_memory import chances
 from assay.plan.dial_runs import History, log_ratios
 from assay.plan.dial_space import Levels, Space
 from assay.plan.dial_surface import Floats, Places, Seen, Surface, believe
@@ -53,17 +54,19 @@ def believe_in(
     surface = _surface(space, found, noise, predicted)
     rows = {point: row for row, point in enumerate(space.points)}
     ran = {trial.point: rows[trial.point] for trial in found.valid if trial.point is not None and trial.point in rows}
-    ran = {point: row for point, row in ran.items() if not found.is_out(space, point)}
+    may_run = chances(space, found)
+    ran = {point: row for point, row in ran.items() if may_run[row] > 0}
     best = max(ran, key=lambda point: surface.mean[ran[point]], default=None)
     hold = surface.places.baseline if best is None else ran[best]
-    chances = np.array([0.0 if found.is_out(space, p) else found.chance_to_run(space, p) for p in space.points])
-    gains = surface.improvement(hold)[:-1] * chances
+    gains = surface.improvement(hold)[:-1] * may_run
+    if not ran and np.ptp(surface.places.estimate) > 0:  # the first setting is the one that is estimated to be best
+        gains = np.maximum(surface.mean - surface.mean[hold], 0.0)[:-1] * may_run
     sampler = (
         optuna.samplers.TPESampler(seed=seed)
         if tree
-        else _SurfaceSampler(space, _by_promise(space, found, gains, chances, best))
+        else _SurfaceSampler(space, _by_promise(space, found, gains, may_run, best))
     )
-    chosen = _ask(space, found, sampler, chances)
+    chosen = _ask(space, found, sampler, may_run)
     return Belief(
         best=best,
         gain=None if best is None else surface.interval(ran[best], surface.places.baseline, 0.8),
@@ -101,19 +104,19 @@ def _places(space: Space, predicted: Sequence[float | None]) -> Places:
     )
 
 
-def _by_promise(space: Space, found: History, gains: Floats, chances: Floats, best: Levels | None) -> Levels | None:
+def _by_promise(space: Space, found: History, gains: Floats, may_run: Floats, best: Levels | None) -> Levels | None:
     """The setting with the largest expected improvement; the best itself where that was run less often.
 
     A contender that has been run as often as the best can only be told from it by running both, in turn.
     """
-    if not chances.any():
+    if not may_run.any():
         return None
-    chosen = space.points[int(np.argmax(np.where(chances > 0, gains, -1.0)))]
+    chosen = space.points[int(np.argmax(np.where(may_run > 0, gains, -1.0)))]
     runs = [trial.point for trial in found.valid]
     return best if best is not None and runs.count(chosen) > runs.count(best) else chosen
 
 
-def _ask(space: Space, found: History, sampler: optuna.samplers.BaseSampler, chances: Floats) -> Levels | None:
+def _ask(space: Space, found: History, sampler: optuna.samplers.BaseSampler, may_run: Floats) -> Levels | None:
     """Replay the record as a study, and ask it for one more trial."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -123,14 +126,16 @@ def _ask(space: Space, found: History, sampler: optuna.samplers.BaseSampler, cha
             study.add_trial(_trial(space, trial.point, distributions, ratio))
     for one in found.excluded:
         study.add_trial(_trial(space, one.point, distributions, None))
-    may_run = {point for point, chance in zip(space.points, chances, strict=True) if chance > 0}
+    allowed = {point for point, chance in zip(space.points, may_run, strict=True) if chance > 0}
+    if not allowed:
+        return None
     for _ in range(MAX_ASKS):
         asked = study.ask(distributions)
         point = tuple(int(asked.params[axis.knob.name]) for axis in space.axes)
-        if point in may_run:
+        if point in allowed:
             return point
         study.tell(asked, state=optuna.trial.TrialState.FAIL)
-    return min(may_run, default=None)
+    return min(allowed)
 
 
 def _distributions(space: Space) -> dict[str, BaseDistribution]:
@@ -155,21 +160,22 @@ class _SurfaceSampler(optuna.samplers.BaseSampler):
     """Samples the setting that the surface promises most of."""
 
     def __init__(self, space: Space, point: Levels | None) -> None:
-        self._params = {} if point is None else {axis.knob.name: lv for axis, lv in zip(space.axes, point, strict=True)}
+        names = [axis.knob.name for axis in space.axes]
+        self._params = {} if point is None else dict(zip(names, point, strict=True))
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: optuna.trial.FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Every knob at once."""
-        del study
-        return {name: trial.distributions[name] for name in self._params if name in trial.distributions}
+        """Nothing: the knobs' values are given one by one, though chosen together."""
+        del study, trial
+        return {}
 
     def sample_relative(
         self, study: optuna.Study, trial: optuna.trial.FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The setting."""
+        """Nothing."""
         del study, trial, search_space
-        return dict(self._params)
+        return {}
 
     def sample_independent(
         self,

@@ -20,6 +20,8 @@ MAX_LISTED = 4096
 """Settings of a space that is searched whole; of a larger one every n-th is taken."""
 MAX_VALUES = 64
 """Of one knob."""
+DIGITS = 9
+"""Behind the point: 0.96, not 0.9600000000000001."""
 
 Levels = tuple[int, ...]
 """A setting as the place of each knob's value in its list."""
@@ -62,23 +64,6 @@ class Space:
         """Where the baseline stands; None where that is unknown of any knob."""
         places = [axis.baseline for axis in self.axes]
         return None if None in places else tuple(place for place in places if place is not None)
-
-    def takes_no_less_memory(self, point: Levels, other: Levels) -> bool:
-        """Whether a point must take at least the memory of another, by what is declared of the knobs."""
-        signs = [axis.memory for axis in self.axes]
-        if not any(signs):
-            return point == other
-        pairs = zip(signs, point, other, self.axes, strict=True)
-        return all(sign * a >= sign * b if sign else axis.knob.is_ordered or a == b for sign, a, b, axis in pairs)
-
-    def memory_place(self, point: Levels) -> float:
-        """Between 0 (takes the least) and 1 (the most), the mean over the knobs that matter; 0 without any."""
-        shares = [
-            level / (len(axis.values) - 1) if axis.memory > 0 else 1 - level / (len(axis.values) - 1)
-            for axis, level in zip(self.axes, point, strict=True)
-            if axis.memory and len(axis.values) > 1
-        ]
-        return sum(shares) / len(shares) if shares else 0.0
 
 
 def resolve(dial: Dial, facts: Mapping[str, Any], baseline: Flags) -> Space:
@@ -142,13 +127,13 @@ def _range(knob: Knob, facts: Mapping[str, Any]) -> Iterator[FlagValue]:
     whole = all(float(part).is_integer() for part in (low, high, knob.step or 1, knob.factor or 1))
     value, count = low, 0
     while value < high * (1 - 1e-9) or count == 0:
-        yield int(value) if whole else value
+        yield int(value) if whole else round(value, DIGITS)
         count += 1
         value = low * knob.factor**count if knob.factor is not None else low + count * (knob.step or 1)
         if count == MAX_VALUES:
             raise UsageError(f"{knob.flag}: more than {MAX_VALUES} values", hint="take a larger step or a factor")
     if high > low:
-        yield int(high) if whole else high
+        yield int(high) if whole else round(high, DIGITS)
 
 
 def _points(axes: Sequence[Axis], dial: Dial, facts: Mapping[str, Any]) -> Iterator[Levels]:
@@ -165,7 +150,9 @@ def _points(axes: Sequence[Axis], dial: Dial, facts: Mapping[str, Any]) -> Itera
 
 def _coprime(start: int, sizes: Sequence[int]) -> int:
     """The next stride that does not keep any knob at the same few values."""
-    return next(stride for stride in range(start, 2 * start + 2 * MAX_VALUES) if math.gcd(stride, math.prod(sizes)) == 1)
+    return next(
+        stride for stride in range(start, 2 * start + 2 * MAX_VALUES) if math.gcd(stride, math.prod(sizes)) == 1
+    )
 
 
 def _scope(facts: Mapping[str, Any], settings: Flags) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
@@ -30,9 +31,9 @@ SEED = 1951
 LEVEL_SD = 1.0
 """Of the common level c, around the mean of the runs."""
 WEIGHT_SD = 0.5
-AMPLITUDE, AMPLITUDE_SPREAD = 0.15, 0.8
+AMPLITUDE, AMPLITUDE_SPREAD = 0.2, 0.8
 """Median of the surface's standard deviation, in log units, and log standard deviation of that."""
-UNGUIDED = 2.0
+UNGUIDED = 1.5
 """Times as much where nothing is estimated."""
 LENGTH, LENGTH_SPREAD = 0.6, 0.7
 """Median distance over which a knob's effect stays alike, its range being 1."""
@@ -188,8 +189,8 @@ def _fit(kernel: _Kernel, places: Places, rows: Sequence[int], residual: Floats,
     across = kernel.between(places, rows)
     own = across[:, rows] + (kernel.drift * kernel.noise) ** 2 * walk + kernel.noise**2 * np.eye(len(rows))
     lower = np.linalg.cholesky(own)
-    root = np.linalg.solve(lower, across)
-    white = np.linalg.solve(lower, residual)
+    root = solve_triangular(lower, across, lower=True, check_finite=False)
+    white = solve_triangular(lower, residual, lower=True, check_finite=False)
     return _Fit(
         kernel=kernel,
         log_likelihood=float(-0.5 * white @ white - np.log(np.diag(lower)).sum()),
@@ -212,7 +213,7 @@ def _draws(places: Places, noise: float | None) -> list[_Kernel]:
     found = []
     for _ in range(DRAWS):
         z = rng.standard_normal(num_knobs + 2)
-        interaction, drift = rng.uniform(0.1, 0.9), math.exp(rng.uniform(*map(math.log, DRIFT)))
+        interaction, drift = rng.uniform(0.1, 0.9), math.exp(rng.uniform(math.log(DRIFT[0]), math.log(DRIFT[1])))
         found.append(
             _Kernel(
                 amplitude=typical * math.exp(AMPLITUDE_SPREAD * z[0]),

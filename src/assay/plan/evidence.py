@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from assay.records.run import Measures, RunStatus
-from assay.records.spec import Budget, MetricName
+from assay.plan.scores import point_names, run_score
+from assay.records.run import RunStatus
+from assay.records.spec import Budget
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Calibration, Effect
 from assay.stats.brackets import Brackets, Noise, Point, brackets, pool, residual_noise, spans, successive_noise
@@ -34,29 +34,9 @@ def composition(candidate: str) -> str:
     return f"composition:{candidate}"
 
 
-def metric_value(measures: Measures, metric: MetricName) -> float | None:
-    """The objective's value in its own unit; None when the run has too few samples for it."""
-    values: dict[MetricName, float | None] = {
-        "output_tokens_per_s": measures.output_tokens_per_s,
-        "requests_per_s": measures.requests_per_s,
-        "ttft_p50_s": measures.ttft.p50_s,
-        "tpot_p50_s": measures.tpot.p50_s,
-        "e2e_p50_s": measures.e2e.p50_s,
-    }
-    return values[metric]
-
-
-def log_score(measures: Measures, metric: MetricName) -> float | None:
-    """Natural log of the objective, signed so that more is better; None when it cannot be said."""
-    value = metric_value(measures, metric)
-    if value is None or value <= 0:
-        return None
-    return -math.log(value) if is_latency(metric) else math.log(value)
-
-
-def is_latency(metric: MetricName) -> bool:
-    """Whether less is better; its effects are those of the reciprocal, so that positive is always better."""
-    return metric.endswith("_s") and not metric.endswith("per_s")
+def ablation_series(member: str) -> str:
+    """Name of the series in which the stack is measured without a member."""
+    return f"ablation:{member}"
 
 
 def why_not_counted(state: CampaignState, run: RunRecord) -> str | None:
@@ -65,7 +45,7 @@ def why_not_counted(state: CampaignState, run: RunRecord) -> str | None:
         return "it has not ended"
     if run.outcome.status is not RunStatus.OK:
         return run.outcome.reason
-    if _score(state, run) is None:
+    if run_score(state, run) is None:
         return f"it has no {state.spec.objective.metric}: too few samples in the windows"
     return None
 
@@ -84,9 +64,9 @@ def valid_runs(state: CampaignState, series: str) -> list[RunRecord]:
     ]
 
 
-def series_brackets(state: CampaignState, series: str) -> Brackets:
-    """Every bracket of a series, those across a long pause left out."""
-    points, unbroken = _series(state, series)
+def series_brackets(state: CampaignState, series: str, point: str | None = None) -> Brackets:
+    """Every bracket of a series, those across a long pause left out; by one operating point, or by the objective."""
+    points, unbroken = _series(state, series, point)
     return brackets(points).keep(unbroken)
 
 
@@ -97,9 +77,9 @@ def bracket_counts(state: CampaignState, series: str) -> Counter[str | None]:
     return Counter(points[found[number].at].candidate for number in unbroken)
 
 
-def _series(state: CampaignState, series: str) -> tuple[list[Point], list[int]]:
-    """The points of a series, and the numbers of those of its brackets in which nothing paused for long."""
-    scores = [(run, score) for run in valid_runs(state, series) if (score := _score(state, run)) is not None]
+def _series(state: CampaignState, series: str, point: str | None = None) -> tuple[list[Point], list[int]]:
+    """The points of a series, and the numbers of those of its brackets that lie on one machine, with no long pause."""
+    scores = [(run, score) for run in valid_runs(state, series) if (score := run_score(state, run, point)) is not None]
     points = [Point(candidate=run.intent.candidate, log_value=score) for run, score in scores]
     pauses = _seqs_after_pause(state)
     order = {run.intent.run_id: i for i, run in enumerate(state.runs)}
@@ -108,11 +88,12 @@ def _series(state: CampaignState, series: str) -> tuple[list[Point], list[int]]:
         number
         for number, span in enumerate(spans(points))
         if not any(places[span.before] < pause <= places[span.after] for pause in pauses)
+        and len({scores[place][0].intent.host for place in (span.before, span.at, span.after)}) == 1
     ]
     return points, unbroken
 
 
-def box_noise(state: CampaignState, *, without: str | None = None) -> Noise | None:
+def box_noise(state: CampaignState, *, without: str | None = None, point: str | None = None) -> Noise | None:
     """Run-to-run noise of this box, from everything that says something about it.
 
     A/A brackets, what all other candidates' means leave over, and the successive differences of the baseline's own
@@ -122,18 +103,18 @@ def box_noise(state: CampaignState, *, without: str | None = None) -> Noise | No
     Args:
         state: the campaign.
         without: a candidate whose own brackets must not lend (they are counted apart).
+        point: by one operating point; None: by the objective.
     """
-    main = series_brackets(state, MAIN)
+    main = series_brackets(state, MAIN, point)
     others = main.keep([i for i, name in enumerate(main.candidates) if name != without])
-    return pool(residual_noise(others, known_zero=[A_A]), successive_noise(_reference_scores(state)))
+    return pool(residual_noise(others, known_zero=[A_A]), successive_noise(_reference_scores(state, point)))
 
 
-def _reference_scores(state: CampaignState) -> list[float]:
+def _reference_scores(state: CampaignState, point: str | None) -> list[float]:
     """Log scores of the baseline's runs in the main series, in time order."""
     scores = []
     for run in valid_runs(state, MAIN):
-        measures = run.outcome.measures if run.outcome and run.intent.candidate is None else None
-        score = log_score(measures, state.spec.objective.metric) if measures else None
+        score = run_score(state, run, point) if run.intent.candidate is None else None
         if score is not None:
             scores.append(score)
     return scores
@@ -163,6 +144,34 @@ def composition_effect(state: CampaignState, candidate: str, num_promising: int)
         alpha=spec.statistics.adopt_alpha / num_promising,
         looks=_looks(spec.budget, spec.budget.composition_brackets),
     )
+
+
+def ablation_effect(state: CampaignState, member: str) -> Effect | None:
+    """What taking a member out of the stack does to it."""
+    spec = state.spec
+    return effect(
+        series_brackets(state, ablation_series(member)).of(member),
+        box_noise(state),
+        alpha=spec.statistics.adopt_alpha,
+        looks=_looks(spec.budget, spec.budget.composition_brackets),
+    )
+
+
+def point_effects(state: CampaignState, series: str, candidate: str) -> dict[str, Effect]:
+    """A candidate's effect at each operating point, by the brackets of one series; one look, no verdict rests on it.
+
+    An empty dictionary where there is one point only: its effect is the candidate's.
+    """
+    names = point_names(state)
+    if len(names) == 1:
+        return {}
+    found = {}
+    for name in names:
+        own = series_brackets(state, series, name).of(candidate)
+        told = effect(own, box_noise(state, without=candidate, point=name), alpha=state.spec.statistics.screen_alpha)
+        if told is not None:
+            found[name] = told
+    return found
 
 
 def confirmation_effect(state: CampaignState) -> Effect | None:
@@ -200,16 +209,10 @@ def calibrate(state: CampaignState) -> Calibration | None:
 def _drift_per_hour(state: CampaignState) -> float | None:
     """Least-squares slope of the baseline's log metric over time; None below four runs."""
     runs = [run for run in valid_runs(state, MAIN) if run.intent.candidate in {None, A_A}]
-    known = [(run.intended_at_ns / NS_PER_HOUR, s) for run in runs if (s := _score(state, run)) is not None]
+    known = [(run.intended_at_ns / NS_PER_HOUR, s) for run in runs if (s := run_score(state, run)) is not None]
     if len(known) < 4:  # noqa: PLR2004 - a slope through three noisy points says nothing
         return None
     return _slope(known)
-
-
-def _score(state: CampaignState, run: RunRecord) -> float | None:
-    if run.outcome is None or run.outcome.measures is None:
-        return None
-    return log_score(run.outcome.measures, state.spec.objective.metric)
 
 
 def _seqs_after_pause(state: CampaignState) -> list[int]:

@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from assay.errors import UsageError
@@ -61,6 +62,7 @@ class Node:
         return self.kind in {"name", "member", "index", "call"}
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Node:
     """Read an expression, without any facts.
 

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from assay.errors import RecordError
+from assay.records.dials import DialResult
 from assay.records.event import Event, EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
+from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
-from assay.records.state import CampaignState, RunRecord, ScreenResult
+from assay.records.state import Ablation, CampaignState, RunRecord, ScreenResult
 from assay.records.verdict import Calibration, Headline, Verdict, VerdictKind
 
 
@@ -59,31 +61,65 @@ def _change(state: CampaignState, event: Event) -> dict[str, Any]:
     match event.kind:
         case EventKind.PLAN_WRITTEN:
             hypotheses = [Hypothesis.model_validate(item) for item in payload["hypotheses"]]
-            kept = [*hypotheses, *_dropped_but_touched(state, hypotheses)]
+            kept = settled([*hypotheses, *_dropped_but_touched(state, hypotheses)], state.dials)
             passed_over = payload.get("passed_over", state.passed_over)
-            return {"hypotheses": kept, "planned": True, "passed_over": passed_over}
-        case EventKind.RUN_INTENDED:
-            intent = RunIntent.model_validate(payload["intent"])
-            return {"runs": [*state.runs, RunRecord(intent=intent, intended_at_ns=event.at_ns)]}
-        case EventKind.SERVER_STARTED:
-            server = ServerIdentity.model_validate(payload["server"])
-            return {"runs": _with_run(state, payload["run_id"], server=server)}
-        case EventKind.RUN_ENDED:
-            outcome = RunOutcome.model_validate(payload["outcome"])
-            return {"runs": _with_run(state, outcome.run_id, outcome=outcome, ended_at_ns=event.at_ns)}
+            earlier = [PredictionScore.model_validate(one) for one in payload.get("earlier_scores", [])]
+            found = {"hypotheses": kept, "planned": True, "passed_over": passed_over}
+            return found | {"earlier_scores": earlier or state.earlier_scores}
+        case EventKind.RUN_INTENDED | EventKind.SERVER_STARTED | EventKind.RUN_ENDED:
+            return {"runs": _runs(state, event)}
         case EventKind.CALIBRATED:
             return {"calibration": Calibration.model_validate(payload["calibration"])}
+        case EventKind.DIAL_SETTLED:
+            result = DialResult.model_validate(payload["result"])
+            dials = {**state.dials, result.candidate: result}
+            return {"dials": dials, "hypotheses": settled(state.hypotheses, dials)}
         case EventKind.SCREENED:
-            result = ScreenResult.model_validate(payload["result"])
-            return {"screened": {**state.screened, result.candidate: result}}
+            screened = ScreenResult.model_validate(payload["result"])
+            return {"screened": {**state.screened, screened.candidate: screened}}
         case EventKind.VERDICT_REACHED:
             verdict = Verdict.model_validate(payload["verdict"])
             adopted = [verdict.candidate] if verdict.kind is VerdictKind.ADOPTED else []
             return {"verdicts": {**state.verdicts, verdict.candidate: verdict}, "stack": [*state.stack, *adopted]}
+        case EventKind.ABLATED:
+            return _ablated(state, Ablation.model_validate(payload["ablation"]))
         case EventKind.CAMPAIGN_FINISHED:
             return {"headline": Headline.model_validate(payload["headline"])}
         case EventKind.CAMPAIGN_CREATED:
             raise RecordError(f"event {event.seq} creates a campaign again", hint="run `assay verify`")
+
+
+def settled(hypotheses: list[Hypothesis], dials: dict[str, DialResult]) -> list[Hypothesis]:
+    """Hypotheses with the flags that the searches of their dials found; the others as they are."""
+    found = {name: result.flags for name, result in dials.items() if result.flags is not None}
+    return [
+        h.model_copy(update={"optimization": h.optimization.model_copy(update={"flags": found[h.id]})})
+        if h.id in found
+        else h
+        for h in hypotheses
+    ]
+
+
+def _runs(state: CampaignState, event: Event) -> list[RunRecord]:
+    payload = event.payload
+    if event.kind is EventKind.RUN_INTENDED:
+        intent = RunIntent.model_validate(payload["intent"])
+        return [*state.runs, RunRecord(intent=intent, intended_at_ns=event.at_ns)]
+    if event.kind is EventKind.SERVER_STARTED:
+        return _with_run(state, payload["run_id"], server=ServerIdentity.model_validate(payload["server"]))
+    outcome = RunOutcome.model_validate(payload["outcome"])
+    return _with_run(state, outcome.run_id, outcome=outcome, ended_at_ns=event.at_ns)
+
+
+def _ablated(state: CampaignState, ablation: Ablation) -> dict[str, Any]:
+    change: dict[str, Any] = {"ablations": {**state.ablations, ablation.candidate: ablation}}
+    if ablation.kept:
+        return change
+    old = state.verdicts[ablation.candidate]
+    reason = f"adopted at first ({old.reason}), then taken out: {ablation.reason}"
+    verdict = old.model_copy(update={"kind": VerdictKind.NO_EFFECT, "reason": reason})
+    stack = [name for name in state.stack if name != ablation.candidate]
+    return {**change, "stack": stack, "verdicts": {**state.verdicts, ablation.candidate: verdict}}
 
 
 def _dropped_but_touched(state: CampaignState, new: list[Hypothesis]) -> list[Hypothesis]:

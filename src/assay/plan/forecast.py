@@ -5,7 +5,20 @@ from __future__ import annotations
 from assay.plan.next_step import next_step
 from assay.plan.remaining import remaining_s
 from assay.plan.runs import median_run_s
-from assay.plan.steps import AskApproval, Done, Finish, GiveUp, MakeRun, RecordCalibration, RecordScreen, Step
+from assay.plan.screening import open_candidates
+from assay.plan.steps import (
+    AskApproval,
+    Done,
+    Finish,
+    GiveUp,
+    MakeRun,
+    RecordAblation,
+    RecordCalibration,
+    RecordDial,
+    RecordScreen,
+    Step,
+)
+from assay.plan.worth import ranked
 from assay.records.state import CampaignState
 from assay.records.views import NextStep
 
@@ -23,6 +36,8 @@ def describe_next(state: CampaignState) -> NextStep:
         why=why,
         expected_s=median_run_s(state) if intent else 0.0,
         remaining_s=remaining_s(state),
+        candidates=ranked(state, open_candidates(state)) if state.calibration and kind in {"run", "verdict"} else [],
+        detectable=state.calibration.min_detectable_effect if state.calibration else None,
     )
 
 
@@ -33,8 +48,12 @@ def _words(step: Step) -> tuple[str, str, str]:
         case RecordCalibration(calibration=calibration):
             sd = 100 * calibration.bracket_sd
             return "calibrate", "close the calibration", f"all A/A brackets are in: one bracket's noise is {sd:.1f}%"
+        case RecordDial(result=result):
+            return "dial", f"the search of {result.candidate} is over", result.reason
         case RecordScreen(result=result):
             return "screen", f"{result.candidate} goes on to composition", "its interval lies above zero"
+        case RecordAblation(ablation=ablation):
+            return "ablate", f"{ablation.candidate}: {'kept' if ablation.kept else 'taken out'}", ablation.reason
         case Finish(headline=headline):
             return "finish", "write the headline", headline.sentence
         case AskApproval(ids=ids):

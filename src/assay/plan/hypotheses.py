@@ -68,7 +68,9 @@ def build(
     passed_over: dict[str, str] = {}
     for variants in entries:
         if variants[0].id in wanted:
-            found = _apply(variants, spec.target.flags, engine_build, facts, check_flags)
+            found = _no_search(variants[0], spec, engine_build) or _apply(
+                variants, spec.target.flags, engine_build, facts, check_flags
+            )
             if isinstance(found, str):
                 passed_over[variants[0].id] = found
             else:
@@ -112,6 +114,17 @@ def facts_of(spec: CampaignSpec, machine: Machine, engine_build: EngineBuild, mo
         "flag": flag,
         "has": has,
     }
+
+
+def _no_search(optimization: Optimization, spec: CampaignSpec, engine_build: EngineBuild) -> str | None:
+    """Why a dial is not searched here; None when it is, or when the entry has none."""
+    dial = optimization.dial
+    if dial is None:
+        return None
+    if not spec.policy.search_dials:
+        return f"a search of up to {dial.max_launches} runs: set policy.search_dials = true to have it made"
+    missing = [knob.flag for knob in dial.knobs if engine_build.flags and engine_build.flag(knob.flag) is None]
+    return f"this build has no {' and no '.join(missing)}" if missing else None
 
 
 def _wanted(only: Sequence[str], known: Sequence[str]) -> set[str]:
@@ -199,7 +212,7 @@ def _as_number(value: FlagValue) -> FlagValue:
 def _changes_anything(optimization: Optimization, baseline: Flags) -> bool:
     adds = any(name not in baseline or str(baseline[name]) != str(value) for name, value in optimization.flags.items())
     removes = any(name in baseline for name in optimization.remove_flags)
-    return adds or removes or optimization.artifact is not None
+    return adds or removes or optimization.artifact is not None or optimization.dial is not None
 
 
 def _order(optimization: Optimization) -> tuple[int, bool, float, str]:

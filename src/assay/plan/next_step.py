@@ -1,12 +1,14 @@
 """What to do next: one pure function of the campaign's state.
 
 The order of a campaign: calibrate (A/A) -> screen every candidate in bracketed rounds -> test the promising ones
-again on top of the stack, best lower bound first -> confirm the stack against the original baseline -> finish.
+again on top of the stack, best lower bound first -> take each member of the stack out once (ablation) -> confirm the
+stack against the original baseline -> finish.
 Because the decision rests on the record alone, a killed campaign goes on exactly where it was.
 """
 
 from __future__ import annotations
 
+from assay.plan.ablation import next_ablation
 from assay.plan.arms import baseline_arm
 from assay.plan.composing import next_composition
 from assay.plan.confirming import next_confirmation
@@ -35,7 +37,13 @@ def next_step(state: CampaignState, *, first_run: int = 0) -> Step:
         return stuck
     if state.calibration is None:
         return _next_calibration(state)
-    return _unapproved(state) or next_screen(state) or next_composition(state) or next_confirmation(state)
+    return (
+        _unapproved(state)
+        or next_screen(state)
+        or next_composition(state)
+        or next_ablation(state)
+        or next_confirmation(state)
+    )
 
 
 def _next_calibration(state: CampaignState) -> Step:

@@ -11,6 +11,9 @@ from assay.records.state import CampaignState
 EXPECTED_BRACKETS = 0.75
 """Share of the allowed brackets that an average trial is expected to use: clear cases stop early."""
 
+ABLATED_SHARE = 0.5
+"""Of the members of a stack, how many are expected to be asked about: what waits may not be adopted."""
+
 
 def remaining_s(state: CampaignState) -> float:
     """Expected measuring time until the campaign ends, never more than the budget has left."""
@@ -27,6 +30,7 @@ def remaining_s(state: CampaignState) -> float:
     runs += sum(per_bracket * max(0.5, expected - main[h.id]) for h in candidates)
     waiting = [h for h in promising(state) if h.id not in state.verdicts and h.status == "planned"]
     runs += sum(max(1.0, 5 - 2 * bracket_counts(state, composition(h.id)).total()) for h in waiting)
+    runs += 5 * max(0, len(state.stack) + len(waiting) - 1 - len(state.ablations)) * ABLATED_SHARE
     if state.stack or candidates or waiting:
         runs += 2 * max(0, budget.confirmation_brackets - bracket_counts(state, CONFIRMATION).total()) + 1
     return max(0.0, min(runs * run_s, budget.total_s - state.spent_s))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from itertools import takewhile
 
+from assay.plan import dials
 from assay.plan.arms import arm_with, baseline_arm
+from assay.plan.conditions import standing
 from assay.plan.evidence import MAIN, screen_effect, series_brackets, valid_runs, why_not_counted
 from assay.plan.runs import MAX_ATTEMPTS, derived_seed, intent, median_run_s, runs_of, uncounted_tail
-from assay.plan.steps import MakeRun, RecordScreen, RecordVerdict, Step
+from assay.plan.steps import MakeRun, RecordDial, RecordScreen, RecordVerdict, Step
 from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
+from assay.plan.worth import affordable
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
 from assay.records.state import CampaignState, RunRecord, ScreenResult
@@ -44,6 +47,8 @@ def next_screen(state: CampaignState) -> Step | None:
     candidates = open_candidates(state)
     if not candidates:
         return None
+    if step := _next_search(state, candidates):
+        return step
     runs = valid_runs(state, MAIN)
     block = _newest_block(runs)
     closed = bool(runs) and runs[-1].intent.candidate is None
@@ -57,6 +62,20 @@ def next_screen(state: CampaignState) -> Step | None:
     if _out_of_budget(state):
         return _undecided(state, candidates[0])
     return _candidate_run(state, _whose_turn(state, waiting))
+
+
+def _next_search(state: CampaignState, candidates: list[Hypothesis]) -> Step | None:
+    """Dials are searched before anything is screened: what they find is screened like any flag."""
+    for hypothesis in candidates:
+        dial = hypothesis.optimization.dial
+        if dial is None:
+            continue
+        if (result := state.dials.get(hypothesis.id)) is None:
+            step = dials.next_point(state, hypothesis, dial, out_of_budget=_out_of_budget(state))
+            return RecordDial(result=step.result) if isinstance(step, dials.Settled) else step
+        if result.flags is None:
+            return RecordVerdict(verdict=dials.nothing_found(hypothesis, result))
+    return None
 
 
 def _newest_block(runs: list[RunRecord]) -> list[str]:
@@ -92,6 +111,9 @@ def _decided(state: CampaignState, hypothesis: Hypothesis, found: Effect, ids: l
     worth = f"{100 * spec.objective.min_effect:g}%"
     decision = decide(found, spec.objective.min_effect)
     if decision == "better":
+        if broken := standing(state, MAIN, hypothesis.id).broken:
+            reason = f"a gain that costs too much: {broken}"
+            return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, reason, ids))
         return RecordScreen(result=ScreenResult(candidate=hypothesis.id, effect=found, promising=True))
     if decision == "worse":
         reason = f"worse than the baseline after {found.num_brackets} bracket(s)"
@@ -121,8 +143,9 @@ def _undecided(state: CampaignState, hypothesis: Hypothesis) -> RecordVerdict:
 def _whose_turn(state: CampaignState, candidates: list[Hypothesis]) -> Hypothesis:
     """Fewest brackets first, so that all have been seen once; then where another bracket decides most.
 
-    The first round's order is drawn from the campaign's seed; later rounds begin with the largest effects, which a
-    short budget must not leave half measured. What is tried next does not bias what it measures.
+    Where the budget does not reach for all, only those take part that promise most for their time. Among them the first
+    round's order is drawn from the campaign's seed; later rounds begin with the largest effects, which a short budget
+    must not leave half measured. What is tried next does not bias what it measures.
     """
     main = series_brackets(state, MAIN)
 
@@ -132,16 +155,21 @@ def _whose_turn(state: CampaignState, candidates: list[Hypothesis]) -> Hypothesi
         size = abs(mean_effect(own)[0]) if len(own) else 0.0
         return done, -size, derived_seed(state.spec.workload.seed, "order", done, hypothesis.id)
 
-    return min(candidates, key=key)
+    return min(affordable(state, candidates, _free_s(state)), key=key)
 
 
-def _out_of_budget(state: CampaignState) -> bool:
-    """Whether another bracket would eat what composition and confirmation will need."""
+def _free_s(state: CampaignState) -> float:
+    """Time that the screen may still use: composition and confirmation have theirs."""
     budget = state.spec.budget
     promising = sum(1 for result in state.screened.values() if result.promising)
     reserved_runs = 2 * budget.confirmation_brackets + 1
     reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
-    return state.spent_s + (2 + reserved_runs) * median_run_s(state) > budget.total_s
+    return budget.total_s - state.spent_s - reserved_runs * median_run_s(state)
+
+
+def _out_of_budget(state: CampaignState) -> bool:
+    """Whether another bracket would eat what composition and confirmation will need."""
+    return 2 * median_run_s(state) > _free_s(state)
 
 
 def _candidate_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:

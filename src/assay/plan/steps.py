@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.records.dials import DialResult
 from assay.records.run import RunIntent
-from assay.records.state import ScreenResult
+from assay.records.state import Ablation, ScreenResult
 from assay.records.verdict import Calibration, Headline, Verdict
 
 
@@ -24,6 +25,13 @@ class RecordCalibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDial:
+    """The search of a dial is over."""
+
+    result: DialResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordScreen:
     """A candidate's screen decided in its favour: it goes on to composition."""
 
@@ -35,6 +43,13 @@ class RecordVerdict:
     """A trial is over."""
 
     verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordAblation:
+    """It is known whether the stack needs one of its members."""
+
+    ablation: Ablation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +80,15 @@ class Done:
     """The campaign is finished."""
 
 
-Step = MakeRun | RecordCalibration | RecordScreen | RecordVerdict | Finish | AskApproval | GiveUp | Done
+Step = (
+    MakeRun
+    | RecordCalibration
+    | RecordScreen
+    | RecordVerdict
+    | RecordAblation
+    | RecordDial
+    | Finish
+    | AskApproval
+    | GiveUp
+    | Done
+)

@@ -37,6 +37,8 @@ graph of one operation cost the engine.
 """
 MAX_FOREIGN_CORES = 0.10
 """As `assay.records.spec.Gates.max_foreign_cores`: threads that spin at barriers all wait for the one disturbed."""
+MOST_FOREIGN_CORES = 0.30
+"""Beyond it not even the best sample says what the machine can do: a measurement is then none."""
 Key = tuple[str, str | None, int, int, int | None, tuple[int, int] | None]
 BEST_SHARE = 0.9
 """A ceiling is the quantile at which this share of the samples lies below: one lucky sample is none."""
@@ -99,6 +101,11 @@ class Measurement(Frozen):
         return self.correct and (self.foreign_cpu_cores is None or self.foreign_cpu_cores <= MAX_FOREIGN_CORES)
 
     @property
+    def usable(self) -> bool:
+        """Right, and not so disturbed that it says nothing."""
+        return self.correct and (self.foreign_cpu_cores is None or self.foreign_cpu_cores <= MOST_FOREIGN_CORES)
+
+    @property
     def key(self) -> Key:
         """What tells it from the other measurements of a machine."""
         return self.name, self.storage, self.columns, self.threads, self.numa_node, self.shape
@@ -125,9 +132,9 @@ class Ceilings(Frozen):
         columns: int = 1,
         shape: tuple[int, int] | None = None,
     ) -> Measurement | None:
-        """The measurement under exactly these conditions, whole machine; None when there is none that is right."""
+        """The measurement under exactly these conditions, whole machine; None when there is none that is usable."""
         wanted: Key = (name, storage, columns, threads, None, shape)
-        return next((one for one in self.measurements if one.key == wanted and one.correct), None)
+        return next((one for one in self.measurements if one.key == wanted and one.usable), None)
 
     def threads(self, name: CeilingName, storage: str | None = None) -> list[int]:
         """Thread counts at which a quantity is known, ascending."""
@@ -137,6 +144,11 @@ class Ceilings(Frozen):
     def storages(self) -> list[str]:
         """Types of weights whose products are known."""
         return sorted({one.storage for one in self.measurements if one.storage is not None and one.correct})
+
+    @property
+    def unusable(self) -> list[Measurement]:
+        """What is as good as not measured."""
+        return [one for one in self.measurements if not one.usable]
 
     @property
     def untrusted(self) -> list[Measurement]:

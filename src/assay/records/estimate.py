@@ -97,11 +97,13 @@ class OpTime(Frozen):
     """Of one collective call, per rank."""
     floor_s: float = Field(ge=0)
     """max(flops / ceiling, bytes / bandwidth): no kernel is faster."""
+    floor_bytes: float = Field(default=0.0, ge=0)
+    """Bytes of device memory that the floor counts: unavoidable, and not kept by the last-level cache."""
     time_s: Range
     """Expected: the floor over the efficiency that such kernels reach, plus launches."""
     bound: Bound
     basis: list[Basis]
-    """What the ceilings it used rest on, worst last."""
+    """What the ceilings that bind it rest on, worst last: bandwidth where it is bound by memory, and so on."""
 
     @property
     def speed_of_light(self) -> float | None:

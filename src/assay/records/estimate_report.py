@@ -35,6 +35,8 @@ class ModelFacts(Frozen):
     source: str
     parameters: int
     active_parameters: float
+    """Of the layers alone, without embedding and head: one convention for all models. Publishers have several
+    (`benchmarks/parameter_counts.py` shows which), so that 40 B may be 41.8 B elsewhere."""
     weight_bytes: float
     parameters_by_part: dict[str, int]
     weight_bytes_by_part: dict[str, float]
@@ -75,7 +77,7 @@ class ServingPoint(Frozen):
     mbu: float
     """Expected, as `assay.roofline.utilization.mbu` defines it for a measured run."""
     mbu_at_floor: float
-    """The same if every operation took its floor: how much of the floor is memory."""
+    """How much of the floor is memory, counting the bytes that the floor counts: `utilization.mbu_at_floor`."""
     mfu: float
     """Expected, as `assay.roofline.utilization.mfu` defines it."""
     speed_of_light: float

@@ -7,11 +7,23 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from assay.records.base import Flags, Frozen
+from assay.records.dials import Dial
 
 Numerics = Literal["exact", "reordered", "approximate"]
 """exact: same arithmetic; reordered: same mathematics, sums in another order; approximate: another computation."""
 Priority = Literal["high", "medium", "low"]
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
+MechanismId = Literal[
+    "weight-bytes", "kv-bytes", "batch", "launch", "communication", "overlap", "host", "speculation", "parallelism",
+    "kernel", "placement", "reuse",
+]  # fmt: skip
+"""What an optimization changes in the sum of a step's time: entries of one mechanism are right or wrong together.
+
+weight-bytes and kv-bytes: bytes read per step; batch: tokens per step and who waits for whom; launch: fixed cost of
+kernels and graphs; communication, overlap: between devices; host: threads' sleep, priority and memory on the CPU side;
+speculation: tokens per step by guessing; parallelism: over how many cores or devices a step is split; kernel: the same
+work by another implementation; placement: which device or memory node holds and computes what; reuse: work that an
+earlier request did already."""
 
 
 RESERVED = frozenset({"baseline", "stack"})
@@ -45,12 +57,16 @@ class Optimization(Frozen):
     """Flags added to (or replacing those of) the baseline."""
     remove_flags: list[str] = Field(default_factory=list)
     """Baseline flags that the arm drops."""
+    dial: Dial | None = None
+    """Knobs whose best setting is searched first (`assay.plan.dials`); the entry then names no values itself."""
     artifact: Requantize | None = None
     """Model artifact used in place of the baseline's model."""
     applies_when: str = "true"
     """Condition over the records, in the small expression language of `assay.plan.expression`."""
     mechanism: str
     """What it changes in the sum of a step's time, in one or two sentences."""
+    mechanism_id: MechanismId | None = None
+    """The same in a word, for scores; None: scored by itself."""
     predicted: tuple[float, float]
     """Predicted relative effect on the objective, [low, high]: 0.1 is +10%."""
     numerics: Numerics

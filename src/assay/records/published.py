@@ -17,7 +17,7 @@ from pydantic import Field
 from assay.records.base import Frozen
 from assay.records.estimate import Layout, Range
 
-Quantity = Literal["decode", "prefill", "prefill_latency", "batch", "batch_latency", "served"]
+Quantity = Literal["decode", "prefill", "prefill_latency", "batch", "batch_latency", "served", "tpot"]
 """What was measured, and in which unit:
 
 - `decode`: output tokens/s while nothing but decode runs; prompts are not in it.
@@ -26,8 +26,10 @@ Quantity = Literal["decode", "prefill", "prefill_latency", "batch", "batch_laten
 - `batch`: output tokens/s of one fixed batch, over the time of its prefill and its decode.
 - `batch_latency`: seconds of the same.
 - `served`: output tokens/s of a closed loop: an ended request is replaced by a new one, whose prompt costs time too.
+- `tpot`: median seconds per output token in such a loop. Requests of one length run in rounds, so that the median one
+  waits for half of the prompts that are computed in later steps than its own.
 """
-SECONDS: frozenset[Quantity] = frozenset({"prefill_latency", "batch_latency"})
+SECONDS: frozenset[Quantity] = frozenset({"prefill_latency", "batch_latency", "tpot"})
 """Quantities that are times; the others are rates."""
 
 
@@ -85,6 +87,8 @@ class PublishedTable(Frozen):
     """`one run`, `5 iterations, mean` ... or `not stated`."""
     sustained: str
     """`steady`, `burst` (a few seconds), `not stated`."""
+    own: bool = False
+    """Measured by Assay itself, and in view when the constants of expected times were set: no independent evidence."""
     not_stated: list[str] = Field(default_factory=list)
     assumed: list[str] = Field(default_factory=list)
     points: list[PublishedPoint] = Field(min_length=1)

@@ -15,8 +15,10 @@ class Purpose(StrEnum):
     """Why a run is made."""
 
     CALIBRATION = "calibration"
+    SEARCH = "search"
     SCREEN = "screen"
     COMPOSITION = "composition"
+    ABLATION = "ablation"
     CONFIRMATION = "confirmation"
 
 
@@ -47,6 +49,8 @@ class RunIntent(Frozen):
     attempt: int = 1
     why: str
     """The planner's reason, in one sentence."""
+    host: str = ""
+    """Which machine made it, since its last start (a hash): filled in when the run begins."""
 
 
 class ServerIdentity(Frozen):
@@ -170,6 +174,8 @@ class RunOutcome(Frozen):
     start_s: float | None = None
     """Launch to ready."""
     measures: Measures | None = None
+    points: dict[str, Measures] = Field(default_factory=dict)
+    """What the further operating points of the workload measured, by name."""
     failure: Failure | None = None
     gates: list[Gate] = Field(default_factory=list)
     answers: AnswerCheck | None = None

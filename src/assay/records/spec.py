@@ -8,7 +8,14 @@ from pydantic import Field, model_validator
 
 from assay.records.base import Flags, Frozen
 
-MetricName = Literal["output_tokens_per_s", "requests_per_s", "ttft_p50_s", "tpot_p50_s", "e2e_p50_s"]
+LatencyName = Literal[
+    "ttft_p50_s", "ttft_p90_s", "ttft_p95_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p95_s", "tpot_p99_s",
+    "e2e_p50_s", "e2e_p90_s", "e2e_p95_s", "e2e_p99_s",
+]  # fmt: skip
+RateName = Literal["output_tokens_per_s", "requests_per_s"]
+MetricName = Literal[RateName, LatencyName]
+MAIN_POINT = "main"
+"""The name of the operating point that the workload itself is."""
 EMBEDDED = "embedded"
 """The model name (and executable) that stands for the packaged engine and model."""
 
@@ -30,6 +37,21 @@ class Target(Frozen):
     """How long a launch may take until it is ready."""
 
 
+class LoadPoint(Frozen):
+    """One more operating point: another load that every run plays after the workload's own."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    """How it is called in the report: "single-stream", "c64"."""
+    concurrency: int = Field(ge=1, le=4096)
+    """Streams in flight at any time (closed loop)."""
+    input_tokens: tuple[int, int] | None = None
+    """Prompt lengths; absent: the workload's."""
+    output_tokens: tuple[int, int] | None = None
+    """Output lengths; absent: the workload's."""
+    weight: float = Field(default=1.0, ge=0)
+    """Of its log value in the objective, where the workload's own point has `workload.weight`; 0: shown, not judged."""
+
+
 class Workload(Frozen):
     """What is asked of the server: closed-loop streams with fresh prompts."""
 
@@ -49,24 +71,62 @@ class Workload(Frozen):
     """Longest warm-up; a run that is not steady by then is invalid."""
     seed: int = 1
     """Root of every random choice: prompts, lengths, trial order."""
+    weight: float = Field(default=1.0, gt=0)
+    """Of this point's log value in the objective, beside those of `points`."""
+    points: list[LoadPoint] = Field(default_factory=list)
+    """More operating points, played one after the other in every run: what wins at one load can lose at another. For
+    example points = [{ name = "single", concurrency = 1 }, { name = "c64", concurrency = 64 }]"""
 
     @model_validator(mode="after")
     def _ranges_are_ordered(self) -> Self:
-        for name, (low, high) in (("input_tokens", self.input_tokens), ("output_tokens", self.output_tokens)):
-            if not 1 <= low <= high:
-                raise ValueError(f"{name} = [{low}, {high}]: want 1 <= low <= high")
+        holders: list[Workload | LoadPoint] = [self, *self.points]
+        for holder in holders:
+            for name, lengths in (("input_tokens", holder.input_tokens), ("output_tokens", holder.output_tokens)):
+                if lengths is not None and not 1 <= lengths[0] <= lengths[1]:
+                    raise ValueError(f"{name} = [{lengths[0]}, {lengths[1]}]: want 1 <= low <= high")
+        names = [MAIN_POINT, *(point.name for point in self.points)]
+        if len(set(names)) < len(names):
+            raise ValueError(f"operating points {', '.join(names)}: each needs a name of its own")
         if self.warmup_max_s < self.warmup_min_s:
             raise ValueError(f"warmup_max_s = {self.warmup_max_s} is below warmup_min_s = {self.warmup_min_s}")
         return self
 
+    def at(self, point: LoadPoint) -> Workload:
+        """The workload of one of its further points."""
+        changes = {
+            "concurrency": point.concurrency,
+            "input_tokens": point.input_tokens or self.input_tokens,
+            "output_tokens": point.output_tokens or self.output_tokens,
+            "points": [],
+        }
+        return self.model_copy(update=changes)
+
+
+class Constraint(Frozen):
+    """A latency that whatever is adopted must keep to."""
+
+    metric: LatencyName
+    max_s: float = Field(gt=0)
+    """Seconds."""
+    point: str = MAIN_POINT
+    """At which operating point."""
+
 
 class Objective(Frozen):
-    """What counts as better, and from how much on it matters."""
+    """What counts as better, and from how much on it matters.
+
+    With several operating points, the weighted mean of their log ratios is judged.
+    """
 
     metric: MetricName = "output_tokens_per_s"
     """Metric that is judged; throughputs are maximized, latencies minimized."""
     min_effect: float = Field(default=0.05, gt=0, lt=1)
     """Smallest relative effect worth adopting; "no-effect" means: the interval lies within plus or minus this."""
+    max_loss: float | None = Field(default=None, ge=0, lt=1)
+    """Largest relative loss at any single operating point that may be adopted; absent: only the mean counts."""
+    constraints: list[Constraint] = Field(default_factory=list)
+    """Service levels: adopted is only what is shown to keep to them. For example
+    constraints = [{ metric = "ttft_p95_s", max_s = 0.5 }]"""
 
 
 class Budget(Frozen):
@@ -127,6 +187,8 @@ class Policy(Frozen):
     """Stop with exit code 3 before hypotheses of this tier and above, until their document says `approved: true`."""
     catalogue: list[str] = Field(default_factory=list)
     """More folders of catalogue entries (TOML), relative to the campaign."""
+    search_dials: bool = False
+    """Whether knobs (threads, batch limits ...) are searched for their best setting: up to 30 runs for each entry."""
     only: list[str] = Field(default_factory=list)
     """Only these optimization ids; empty: all that apply."""
     builtin_catalogue: bool = True
@@ -145,3 +207,11 @@ class CampaignSpec(Frozen):
     quality: Quality = Field(default_factory=Quality)
     gates: Gates = Field(default_factory=Gates)
     policy: Policy = Field(default_factory=Policy)
+
+    @model_validator(mode="after")
+    def _constraints_name_points_that_exist(self) -> Self:
+        points = {MAIN_POINT, *(point.name for point in self.workload.points)}
+        for constraint in self.objective.constraints:
+            if constraint.point not in points:
+                raise ValueError(f"a constraint names the point {constraint.point!r}; there are {sorted(points)}")
+        return self

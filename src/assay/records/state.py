@@ -5,9 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from assay.records.base import Frozen
+from assay.records.dials import DialResult
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
+from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
 from assay.records.verdict import Calibration, Effect, Headline, Verdict
 
@@ -30,6 +32,17 @@ class ScreenResult(Frozen):
     promising: bool
 
 
+class Ablation(Frozen):
+    """One adopted optimization taken out of the stack again."""
+
+    candidate: str
+    effect: Effect | None
+    """Of the stack without it over the stack with it: negative is what removing it costs. None: not measured."""
+    kept: bool
+    reason: str
+    runs: list[str] = Field(default_factory=list)
+
+
 class CampaignState(Frozen):
     """Everything that the record says, as values."""
 
@@ -44,11 +57,16 @@ class CampaignState(Frozen):
     planned: bool = False
     passed_over: dict[str, str] = Field(default_factory=dict)
     """Catalogue entries that do not apply here, each with the reason."""
+    earlier_scores: list[PredictionScore] = Field(default_factory=list)
+    """How predictions fared in earlier campaigns on machines of this class, as known when the plan was written."""
     runs: list[RunRecord] = Field(default_factory=list)
     calibration: Calibration | None = None
+    dials: dict[str, DialResult] = Field(default_factory=dict)
+    """Searches that are over, by hypothesis."""
     screened: dict[str, ScreenResult] = Field(default_factory=dict)
     verdicts: dict[str, Verdict] = Field(default_factory=dict)
     stack: list[str] = Field(default_factory=list)
+    ablations: dict[str, Ablation] = Field(default_factory=dict)
     headline: Headline | None = None
     num_events: int = 0
     last_hash: str = ""

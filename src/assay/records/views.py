@@ -23,6 +23,25 @@ class TodoItem(Frozen):
     document: str
 
 
+class Worth(Frozen):
+    """What trying a candidate further promises, and what it costs."""
+
+    candidate: str
+    brackets: int
+    """Made so far."""
+    expected_gain: float
+    """Mean of the relative gain's positive part, by prediction and measurement together."""
+    chance_worth_having: float
+    """That its effect is at least the objective's `min_effect`."""
+    cost_s: float
+    """Expected measuring time until it is decided, restarts included."""
+
+    @property
+    def gain_per_s(self) -> float:
+        """What orders the candidates when the budget does not reach for all."""
+        return self.expected_gain / self.cost_s if self.cost_s > 0 else 0.0
+
+
 class NextStep(Frozen):
     """What the campaign would do next, and why."""
 
@@ -36,6 +55,10 @@ class NextStep(Frozen):
     """How long it should take."""
     remaining_s: float
     """Expected measuring time until the campaign ends."""
+    candidates: list[Worth] = Field(default_factory=list)
+    """Of the screen, most gain for its time first; empty outside of the screen."""
+    detectable: float | None = None
+    """Relative effect that the screen's brackets find with 80% power; None before the calibration."""
 
 
 class Verification(Frozen):

@@ -6,6 +6,7 @@ killed: two campaigns in one world can be compared run by run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,9 @@ from assay.plan.steps import (
     Finish,
     GiveUp,
     MakeRun,
+    RecordAblation,
     RecordCalibration,
+    RecordDial,
     RecordScreen,
     RecordVerdict,
     Step,
@@ -55,6 +58,10 @@ class World:
 
     effects: dict[str, float] = field(default_factory=dict)
     """Log ratio of each optimization; effects add up."""
+    at_points: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The same for further operating points, where they differ there: point, optimization, log ratio."""
+    instead: dict[frozenset[str], float] = field(default_factory=dict)
+    """Interactions: what these optimizations together add to the sum of their own effects."""
     run_sd: float = 0.02
     """Run-to-run standard deviation of the log value."""
     drift_per_run: float = 0.0
@@ -74,13 +81,20 @@ class World:
         if trouble is not None and trouble is not RunStatus.OK:
             return RunOutcome(status=trouble, reason=f"made to be {trouble}", **common)
         rng = np.random.default_rng([self.seed, len(ended)])
-        log_value = sum(self.effects.get(name, 0.0) for name in intent.arm.deltas)
-        log_value += self.drift_per_run * len(ended) + self.run_sd * rng.standard_normal()
-        value = 100 * float(np.exp(log_value))
+        common_part = self.drift_per_run * len(ended) + self.run_sd * rng.standard_normal()
+        common_part += sum(log for together, log in self.instead.items() if together <= set(intent.arm.deltas))
+
+        def value(effects: dict[str, float]) -> float:
+            return 100 * math.exp(common_part + sum(effects.get(name, 0.0) for name in intent.arm.deltas))
+
+        further = {
+            point.name: self.effects | self.at_points.get(point.name, {}) for point in state.spec.workload.points
+        }
         return RunOutcome(
             status=RunStatus.OK,
             reason="every gate passed",
-            measures=measures(value, with_latency=trouble is None),
+            measures=measures(value(self.effects), with_latency=trouble is None),
+            points={name: measures(value(effects)) for name, effects in further.items()},
             **common,
         )
 
@@ -88,7 +102,7 @@ class World:
 def measures(tokens_per_s: float, *, with_latency: bool = True) -> Measures:
     """Measures whose latencies are the reciprocal of the throughput."""
     p50 = 1 / tokens_per_s if with_latency else None
-    latency = Quantiles(num_samples=50, mean_s=p50, p50_s=p50, p90_s=None, p95_s=None, p99_s=None)
+    latency = Quantiles(num_samples=50, mean_s=p50, p50_s=p50, p90_s=p50, p95_s=p50 and 2 * p50, p99_s=None)
     return Measures(
         windows=[Window(start_s=1, duration_s=1, output_tokens=int(tokens_per_s), output_tokens_per_s=tokens_per_s)],
         output_tokens_per_s=tokens_per_s, total_tokens_per_s=2 * tokens_per_s, requests_per_s=tokens_per_s / 10,
@@ -188,8 +202,12 @@ def perform(journal: Journal, step: Step, world: World) -> None:
             journal.note(EventKind.RUN_ENDED, ended, after_s=outcome.duration_s)
         case RecordCalibration(calibration=calibration):
             journal.note(EventKind.CALIBRATED, {"calibration": calibration.model_dump(mode="json")})
+        case RecordDial(result=result):
+            journal.note(EventKind.DIAL_SETTLED, {"result": result.model_dump(mode="json")})
         case RecordScreen(result=result):
             journal.note(EventKind.SCREENED, {"result": result.model_dump(mode="json")})
+        case RecordAblation(ablation=ablation):
+            journal.note(EventKind.ABLATED, {"ablation": ablation.model_dump(mode="json")})
         case RecordVerdict(verdict=verdict):
             journal.note(EventKind.VERDICT_REACHED, {"verdict": verdict.model_dump(mode="json")})
         case Finish(headline=headline):

@@ -20,6 +20,7 @@ BAR = 30
 DISTURBED = "~"
 """Beside a value that was measured while others used the processors."""
 LITTLE_SHARE = 0.01
+MOST_MECHANISMS = 6
 GIGA, MEGA = 1e9, 1e6
 STYLE = {"floor": "green", "unexplained": "yellow"}
 NAME_WIDTH = 44
@@ -36,6 +37,7 @@ def characterize_view(found: Characterization) -> RenderableType:
         parts += [Text(""), Text(_points_title(found), style="bold"), _points(found)]
         step = found.run_point or found.points[0]
         parts += [Text(""), Text(f"where a step goes: {_point_words(step.point)}", style="bold"), _operations(step)]
+    parts += _mechanisms(found)
     parts += _run(found)
     if found.trace is not None:
         parts += _trace(found.trace)
@@ -52,16 +54,23 @@ def _ceilings(ceilings: Ceilings) -> Iterator[RenderableType]:
     yield _grid([*_memory_rows(ceilings), *_cost_rows(ceilings)])
     if ceilings.storages:
         yield _products(ceilings)
-    if any(not one.trusted for one in ceilings.measurements):
-        said = f"{DISTURBED} other processes ran meanwhile: may be too low; once it is quiet: --again"
-        yield Text(said, style="yellow")
+    drowned, doubtful = len(ceilings.unusable), len(ceilings.untrusted) - len(ceilings.unusable)
+    if doubtful:
+        yield Text(f"{DISTURBED} {doubtful} may be too low: other processes ran meanwhile", style="yellow")
+    if drowned:
+        yield Text(
+            f"{NOTHING} {drowned} say nothing: other processes ran all the time, or a result was wrong", style="yellow"
+        )
+    if doubtful or drowned:
+        yield Text("  the same command measures these anew; give it a quiet machine", style="yellow")
     for name, reason in ceilings.missing.items():
         yield Text(f"not measured: {name}: {reason}", style="yellow")
 
 
 def _memory_rows(ceilings: Ceilings) -> Iterator[tuple[str, str]]:
     for name, label in (("memory_read", "memory read"), ("memory_copy", "memory copy"), ("disk_read", "disk read")):
-        found = sorted((one for one in ceilings.measurements if one.name == name), key=lambda one: one.threads)
+        usable = (one for one in ceilings.measurements if one.name == name and one.usable)
+        found = sorted(usable, key=lambda one: one.threads)
         if not found:
             continue
         told = [f"{_giga(one)} GB/s {_where(one)}" for one in found]
@@ -77,7 +86,7 @@ def _where(one: Measurement) -> str:
 def _cost_rows(ceilings: Ceilings) -> Iterator[tuple[str, str]]:
     told = []
     for name, label in (("product_start", "product"), ("graph_node", "other operation")):
-        found = [one for one in ceilings.measurements if one.name == name]
+        found = [one for one in ceilings.measurements if one.name == name and one.usable]
         told += [f"{label} {1e6 * one.median:.2f} µs {_where(one)}" for one in sorted(found, key=lambda x: x.threads)]
     if told:
         yield "start of a", ", ".join(told)
@@ -124,7 +133,9 @@ def _repacked(one: Measurement | None) -> str:
 
 def _giga(one: Measurement | None) -> str:
     """The ceiling, not the middle."""
-    return NOTHING if one is None else number_words(one.best / GIGA) + ("" if one.trusted else DISTURBED)
+    if one is None or not one.usable:
+        return NOTHING
+    return number_words(one.best / GIGA) + ("" if one.trusted else DISTURBED)
 
 
 def _model_words(found: Characterization) -> str:
@@ -201,6 +212,17 @@ def _operations(step: StepEstimate) -> Table:
 def _bar_row(table: Table, cells: tuple[str, str, float, str], last: str) -> None:
     name, time_ms, share, bound = cells
     table.add_row(name, time_ms, words.percent_words(share), _bar(share, BAR // 2), bound, last)
+
+
+def _mechanisms(found: Characterization) -> Iterator[RenderableType]:
+    """The most that each could be worth, where it can act at all."""
+    acting = [one for one in found.mechanisms if one.applies][:MOST_MECHANISMS]
+    if not acting:
+        return
+    step = found.run_point or found.points[-2]
+    yield Text("")
+    yield Text(f"what would help at most: {_point_words(step.point)}", style="bold")
+    yield _grid((f"{words.ceiling_words(one):>6}", one.title) for one in acting)
 
 
 def _run(found: Characterization) -> Iterator[RenderableType]:

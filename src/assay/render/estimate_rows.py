@@ -48,7 +48,7 @@ def model_words(model: ModelFacts) -> str:
     active = ""
     if model.num_experts:
         active = f", {words.parameter_words(model.active_parameters)} active"
-        active += f" ({model.top_k} of {model.num_experts} experts)"
+        active += f" without embedding and head ({model.top_k} of {model.num_experts} experts)"
     return (
         f"{model.name} ({model.architecture}): {words.parameter_words(model.parameters)} parameters{active}; "
         f"weights {words.size_words(model.weight_bytes)} ({', '.join(model.storage[:3])})"

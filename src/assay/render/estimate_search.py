@@ -13,11 +13,14 @@ from rich.text import Text
 
 from assay.render import estimate_words as words
 from assay.render.estimate_view import WIDE, bullets
-from assay.roofline.search import AS_STORED, Candidate
+from assay.roofline.candidates import AS_STORED, Candidate
 from assay.roofline.search_report import Refused, SearchReport
 
 MOST_ROWS = 12
 """Candidates shown unless all are asked for."""
+MOST_MISSES = 3
+MANY_TIMES = 3
+"""Times a bound, from which on percents say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class RankTable:
         wide = options.max_width >= WIDE
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         left = {"layout", "weights", "bound"}
-        headings = ["layout", "weights", "in flight", "output tok/s", "TPOT", "TTFT", "bound"]
+        flight = "in flight" if wide else "flight"
+        headings = ["layout", "weights", flight, "output tok/s", "TPOT", "TTFT", "bound"]
         for heading in [*headings, *(["a device", "cache tokens"] if wide else [])]:
             table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
         for each in self.candidates:
@@ -48,13 +52,46 @@ def search_view(report: SearchReport, *, every: bool = False) -> RenderableType:
     """
     shown = report.candidates if every else report.candidates[:MOST_ROWS]
     parts: list[RenderableType] = [Text(_question(report)), Text("")]
-    parts.append(RankTable(shown) if shown else Text("nothing keeps these bounds here", style="bold"))
+    parts += [RankTable(shown)] if shown else _nothing(report)
     if hidden := len(report.candidates) - len(shown):
         parts.append(Text(f"{hidden} more below these: --all", style="dim"))
     if report.refused:
         parts += [Text(""), _left_out(report.refused) if every else Text(_counts(report.refused))]
     parts += [Text("\nassumed", style="bold"), bullets(report.assumptions)]
     return Group(*parts)
+
+
+def _nothing(report: SearchReport) -> list[RenderableType]:
+    """By how much the nearest ones miss."""
+    if not report.misses:
+        return [Text("nothing fits here", style="bold")]
+    parts: list[RenderableType] = [
+        Text("nothing keeps these bounds here, not even with a single request in flight; the nearest:", style="bold")
+    ]
+    for each in report.misses[:MOST_MISSES]:
+        told = [
+            f"{name} {words.expected_words(time_s, 1e3)} ms{_over_words(time_s.mid, bound_s)}"
+            for name, time_s, bound_s in (("TTFT", each.ttft_s, report.ttft_s), ("TPOT", each.tpot_s, report.tpot_s))
+        ]
+        parts.append(Text(f"  {each.layout.name.replace(' ', '')}, {_weights(each.storage)}: {', '.join(told)}"))
+    return parts
+
+
+def _over_words(expected_s: float, bound_s: float | None) -> str:
+    if bound_s is None:
+        return ""
+    times, bound = expected_s / bound_s, f"{1e3 * bound_s:g} ms"
+    if times <= 1:
+        return f" (within {bound})"
+    return (
+        f" ({times - 1:.0%} over {bound})"
+        if times < MANY_TIMES
+        else f" ({words.rounded_words(times, 2)} times {bound})"
+    )
+
+
+def _weights(storage: str) -> str:
+    return "stored" if storage == AS_STORED else storage.partition("-")[0]
 
 
 def _question(report: SearchReport) -> str:
@@ -73,7 +110,7 @@ def _cells(each: Candidate, *, wide: bool) -> list[str]:
     times = f"{each.replicas} x " if each.replicas > 1 else ""
     cells = [
         f"{times}{each.layout.name.replace(' ', '')}",
-        each.storage.partition("-")[0] if each.storage != AS_STORED else "stored",
+        _weights(each.storage),
         f"{each.concurrency:,}",
         words.range_words(each.output_tokens_per_s),
         words.time_range_words(each.tpot_s),

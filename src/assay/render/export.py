@@ -19,6 +19,7 @@ LOOPBACK_NOTE = (
     "The server listens on the loopback address only, so that nobody else on the network can use it; "
     "put a proxy with authentication in front before you open it."
 )
+SIMULATED_NOTE = "SIMULATED: from a rehearsal; it starts a simulated server, and no gain of it was measured."
 SECRET_NAME = re.compile(r"(?:^|[-_])(?:token|hft|api[-_]?key|key|secret|passw(?:or)?d|credentials?)$", re.IGNORECASE)
 """The last word of a flag's or a variable's name that makes its value a secret."""
 SECRET_SHAPE = re.compile(r"^(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|xox[abprs]-|AKIA)\w")
@@ -37,13 +38,14 @@ class Command:
     secret_env: list[str]
 
 
-def export(kind: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
+def export(kind: str, argv: Sequence[str], env: Mapping[str, str], *, simulated: bool = False) -> str:
     """Render a launch command.
 
     Args:
         kind: shell, compose, kubernetes or json.
         argv: the command, a word an element.
         env: extra environment.
+        simulated: the command comes from a rehearsal, and says so.
 
     Raises:
         UsageError: no such kind.
@@ -51,7 +53,14 @@ def export(kind: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
     makers = {"shell": _shell, "compose": _compose, "kubernetes": _kubernetes, "json": _json}
     if kind not in makers:
         raise UsageError(f"no export is called {kind!r}", hint=f"one of: {', '.join(makers)}")
-    return makers[kind](_without_secrets(list(argv), dict(env)))
+    text = makers[kind](_without_secrets(list(argv), dict(env)))
+    return _labelled(kind, text) if simulated else text
+
+
+def _labelled(kind: str, text: str) -> str:
+    if kind == "json":
+        return json.dumps({"simulated": SIMULATED_NOTE, **json.loads(text)}, indent=2) + "\n"
+    return f"# {SIMULATED_NOTE}\n{text}"
 
 
 def _without_secrets(argv: list[str], env: Mapping[str, str]) -> Command:

@@ -8,12 +8,14 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from assay.records.rehearsal import StepFacts
 from assay.records.run import RunStatus
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import VerdictKind
+from assay.render import rehearsal_view, stack_facts, words
 from assay.render import report_facts as facts
-from assay.render import words
 from assay.render.report_charts import Latencies, charts
+from assay.render.scoring_facts import scoring
 from assay.units import GIB_BYTES
 
 TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
@@ -26,6 +28,7 @@ def report_html(
     launch_commands: Mapping[str, str],
     latencies: Latencies | None,
     simulated: bool = False,
+    step: StepFacts | None = None,
 ) -> str:
     """The whole report as one page without a single outside reference.
 
@@ -34,16 +37,23 @@ def report_html(
         launch_commands: "baseline" and, when something was adopted, "stack".
         latencies: seconds of single requests by arm and metric ("ttft_s", "tpot_s"); None without a confirmation.
         simulated: label everything as simulated; an engine that simulates is labelled in any case.
+        step: where a step of the target's load goes, by calculation.
     """
     simulated = simulated or words.is_simulated(state)
     drawn = charts(state, latencies, f"{words.SIMULATED}: " if simulated else "")
-    context = _context(state, launch_commands, simulated=simulated)
+    context = _context(state, launch_commands, simulated=simulated, step=step)
     return _environment(autoescape=True).get_template("report.html.j2").render(context, charts=drawn)
 
 
-def report_markdown(state: CampaignState, *, launch_commands: Mapping[str, str], simulated: bool = False) -> str:
+def report_markdown(
+    state: CampaignState,
+    *,
+    launch_commands: Mapping[str, str],
+    simulated: bool = False,
+    step: StepFacts | None = None,
+) -> str:
     """The same facts as tables."""
-    context = _context(state, launch_commands, simulated=simulated or words.is_simulated(state))
+    context = _context(state, launch_commands, simulated=simulated or words.is_simulated(state), step=step)
     return _environment(autoescape=False).get_template("report.md.j2").render(context)
 
 
@@ -73,7 +83,9 @@ def _environment(*, autoescape: bool) -> Environment:
     return environment
 
 
-def _context(state: CampaignState, launch_commands: Mapping[str, str], *, simulated: bool) -> dict[str, Any]:
+def _context(
+    state: CampaignState, launch_commands: Mapping[str, str], *, simulated: bool, step: StepFacts | None
+) -> dict[str, Any]:
     metric = state.spec.objective.metric
     invalid = [run for run in state.runs if run.outcome and run.outcome.status is RunStatus.INVALID]
     baseline, calibration = facts.baseline_runs(state), facts.calibration_runs(state)
@@ -82,6 +94,7 @@ def _context(state: CampaignState, launch_commands: Mapping[str, str], *, simula
         "spec": state.spec,
         "headline": state.headline,
         "simulated": simulated,
+        **rehearsal_view.report_facts(state, step, facts.median_value(state, baseline)),
         "commands": launch_commands,
         "rows": facts.todo_rows(state),
         "failures": facts.failure_rows(state),
@@ -97,6 +110,10 @@ def _context(state: CampaignState, launch_commands: Mapping[str, str], *, simula
         "client_cpu": facts.largest(state, "client_cpu_share"),
         "client_lag": facts.largest(state, "client_max_lag_s"),
         "counts": _counts(state),
+        "scoring": scoring(state),
+        "point_labels": stack_facts.point_labels(state),
+        "points": stack_facts.point_rows(state),
+        "members": stack_facts.member_rows(state),
         "runs": [_run_row(state, run) for run in state.runs],
         "metric_label": words.UNITS[metric][0],
         "value": lambda number: words.metric_words(number, metric),

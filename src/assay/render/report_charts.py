@@ -10,13 +10,12 @@ from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Effect
 from assay.render import svg
 from assay.render.report_facts import objective
+from assay.render.scoring_chart import calibration
 from assay.render.words import (
     UNITS,
     duration_words,
     effect_words,
-    held_words,
     metric_words,
-    range_words,
     verdict_words,
 )
 from assay.units import seconds
@@ -36,7 +35,7 @@ def charts(state: CampaignState, latencies: Latencies | None, mark: str) -> dict
     """
     return {
         "forest": _forest(state, f"{mark}Measured effects with their intervals"),
-        "predictions": _predictions(state, f"{mark}Predicted ranges against measured intervals"),
+        "predictions": calibration(state, f"{mark}Predicted ranges against measured intervals"),
         "waterfall": _waterfall(state, f"{mark}From the baseline to the stack"),
         "runs": _runs(state, f"{mark}Every valid run in time order"),
         "ttft": _distribution(latencies, "ttft_s", f"{mark}Time to first token, baseline and stack"),
@@ -72,28 +71,6 @@ def _row(label: str, effect: Effect, kind: str, *, target: str) -> svg.Row:
         kind=kind,
         target=target,
     )
-
-
-def _predictions(state: CampaignState, title: str) -> str:
-    rows = []
-    for hypothesis in state.hypotheses:
-        verdict = state.verdicts.get(hypothesis.id)
-        if verdict is None or verdict.effect is None or verdict.prediction_held is None:
-            continue
-        predicted = verdict.predicted or hypothesis.predicted
-        rows.append(
-            svg.Row(
-                label=hypothesis.id,
-                low=verdict.effect.percent_low,
-                middle=verdict.effect.percent,
-                high=verdict.effect.percent_high,
-                band=(100 * predicted[0], 100 * predicted[1]),
-                kind="held" if verdict.prediction_held else "missed",
-                note=f"{held_words(verdict.prediction_held)}: {range_words(predicted)}",
-                target=f"h-{hypothesis.id}",
-            )
-        )
-    return svg.intervals(rows, title)
 
 
 def _waterfall(state: CampaignState, title: str) -> str:

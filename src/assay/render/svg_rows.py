@@ -39,6 +39,8 @@ class Row:
     high: float | None = None
     band: tuple[float, float] | None = None
     """A second range behind the interval: what was predicted."""
+    outline: tuple[float, float] | None = None
+    """A third one, drawn as a frame: what the prediction was corrected to."""
     kind: str = ""
     note: str = ""
     """Words at the right in place of the numbers."""
@@ -113,6 +115,10 @@ def _interval_row(row: Row, y: float, scale: Scale) -> str:
         left, right = scale(row.band[0]), scale(row.band[1])
         words = f"{row.label}: predicted {row.band[0]:+.0f}% to {row.band[1]:+.0f}%"
         parts.append(rect(left, y - 8, max(2.0, right - left), 16, "predicted", words))
+    if row.outline is not None:
+        left, right = scale(row.outline[0]), scale(row.outline[1])
+        words = f"{row.label}: corrected to {row.outline[0]:+.0f}% to {row.outline[1]:+.0f}%"
+        parts.append(rect(left, y - 8, max(2.0, right - left), 16, "corrected", words))
     if row.low is None or row.high is None or row.middle is None:
         parts.append(text(row.note, VALUE_LEFT, y + 4, "note", room=WIDTH - VALUE_LEFT))
     else:
@@ -139,7 +145,7 @@ def _arrow(x: float, y: float, back: float) -> str:
 
 def _span(rows: Sequence[Row], min_effect: float | None) -> Scale:
     """An axis for estimates and predictions; one wide interval does not squeeze all the others."""
-    core = [v for row in rows for v in (row.middle, *(row.band or ())) if v is not None]
+    core = [v for row in rows for v in (row.middle, *(row.band or ()), *(row.outline or ())) if v is not None]
     core += [0.0, -(min_effect or 0.0), min_effect or 0.0]
     reach = TAIL * max(max(core) - min(core), 1.0)
     ends = [v for row in rows for v in (row.low, row.high) if v is not None]

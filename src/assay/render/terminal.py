@@ -145,7 +145,26 @@ def next_view(step: NextStep) -> RenderableType:
         Text(step.text + cost, style="bold"),
         Text(f"why: {step.why}"),
         Text(f"left: about {words.duration_words(step.remaining_s)} of measuring"),
+        *_worth(step),
     )
+
+
+def _worth(step: NextStep) -> list[RenderableType]:
+    """Why this candidate and not another: what each promises for its time."""
+    if not step.candidates:
+        return []
+    table = _table("candidate", "brackets", "expected gain", "worth having", "costs")
+    for one in step.candidates:
+        table.add_row(
+            _broken(one.candidate, NAME_WIDTH),
+            str(one.brackets),
+            f"{100 * one.expected_gain:+.1f}%",
+            f"{100 * one.chance_worth_having:.0f}%",
+            words.duration_words(one.cost_s),
+        )
+    found = f"; the screen finds {100 * step.detectable:.0f}% with 80% power" if step.detectable else ""
+    rule = "each gets its fewest brackets first, in random order; a short budget goes to the most gain for its time"
+    return [Text(""), table, Text(f"{rule}{found}", style="dim")]
 
 
 def verification_view(found: Verification) -> RenderableType:

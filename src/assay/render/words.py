@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 from assay.records.base import FlagValue
-from assay.records.spec import MetricName
+from assay.records.spec import LatencyName, MetricName
 from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect, Verdict, VerdictKind
 
-UNITS: dict[MetricName, tuple[str, float]] = {
+UNITS: dict[str, tuple[str, float]] = {
     "output_tokens_per_s": ("output tokens/s", 1.0),
     "requests_per_s": ("requests/s", 1.0),
-    "ttft_p50_s": ("ms TTFT p50", 1000.0),
-    "tpot_p50_s": ("ms TPOT p50", 1000.0),
-    "e2e_p50_s": ("ms E2E p50", 1000.0),
+    **{name: (f"ms {name.split('_')[0].upper()} {name.split('_')[1]}", 1000.0) for name in get_args(LatencyName)},
 }
 NOTHING = "\N{EM DASH}"
 """Shown where nothing was measured."""

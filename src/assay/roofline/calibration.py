@@ -1,38 +1,18 @@
-"""Estimates corrected by measurements: one factor for each kind of cost, fitted on a few operating points.
+"""Estimates corrected by measurements: one factor for each kind of cost (`assay.roofline.fitting` finds them).
 
 time = memory * M + compute * C + communication * X + overhead * O + sequences * S, where M, C and X are the expected
 seconds of operations bound by each, O launches and what a step costs the host, S what each sequence of it costs the
-host. The logarithms of the factors minimize
-
-    sum of (log expected - log measured)^2 / noise^2 + sum of (log factor)^2 / prior^2
-
-so that two measurements correct what they can see and leave the rest near 1. Source: ridge regression in the logs,
-solved by Gauss-Newton; own derivation.
+host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from assay.errors import UsageError
 from assay.records.base import Frozen
-from assay.records.estimate import StepEstimate
-
-NOISE = 0.05
-"""Standard deviation of one measurement's logarithm: runs of one code path differ by 3-6% (voipmonitor/rtx6kpro)."""
-PRIOR = (0.5, 0.5, 0.35, 0.8, 2.0)
-"""Standard deviations of the log factors before anything is measured: memory, compute, communication, overhead,
-sequences. The last is wide because engines differ by so much: batches inside a C++ runtime cost the host a microsecond
-a sequence, answers streamed by vLLM 0.11.1 around 45 (docs/predicted_against_published.md)."""
-MISFIT = 0.15
-"""Standard deviation of the log of what five factors cannot fit, before residuals tell more, and how many residuals
-that counts for. Two points are always fitted nearly exactly, so that their residuals say nothing of it. Set so that the
-calibrated range held 82% (two points) and 90% (all but one) of docs/predicted_against_published.md."""
-MISFIT_WEIGHT = 3
-_ITERATIONS = 50
+from assay.records.estimate import Bound, OpTime, Range, StepEstimate
+from assay.roofline import timing
 
 
 class Calibration(Frozen):
@@ -91,27 +71,6 @@ class Components:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """An operating point: what was expected without calibration, and what was measured."""
-
-    expected: Components
-    time_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A point predicted from the other ones."""
-
-    measured_s: float
-    predicted_s: float
-
-    @property
-    def relative_error(self) -> float:
-        """(predicted - measured) / measured."""
-        return self.predicted_s / self.measured_s - 1
-
-
 def components(step: StepEstimate) -> Components:
     """The parts of a step's expected time (the middle of its range)."""
     by_bound = dict.fromkeys(("memory", "compute", "communication", "launch"), 0.0)
@@ -126,68 +85,38 @@ def components(step: StepEstimate) -> Components:
     )
 
 
-def measured(step: StepEstimate, tokens_per_s: float) -> Measured:
-    """A step (estimated without calibration) and the tokens/s measured at its operating point."""
-    return Measured(expected=components(step), time_s=step.point.tokens / tokens_per_s)
-
-
-def fit(points: Sequence[Measured], *, source: str = "", noise: float = NOISE) -> Calibration:
-    """Factors that bring the expected times to the measured ones.
-
-    Raises:
-        UsageError: there is no point, or one without a time.
-    """
-    if not points or any(point.time_s <= 0 or point.expected.time_s <= 0 for point in points):
-        raise UsageError(
-            "a calibration needs at least one operating point with a measured time above 0",
-            hint="measure one or two points that differ in what bounds them: one sequence, and many",
-        )
-    parts = np.array([_row(point.expected) for point in points])
-    logs = np.log([point.time_s for point in points])
-    prior = np.diag(1 / np.square(PRIOR))
-    theta = np.zeros(len(PRIOR))
-    for _ in range(_ITERATIONS):
-        jacobian, residuals = _linearized(parts, logs, theta)
-        hessian = jacobian.T @ jacobian / noise**2 + prior
-        step = np.linalg.solve(hessian, jacobian.T @ residuals / noise**2 - prior @ theta)
-        theta = theta + np.clip(step, -1.0, 1.0)
-        if np.max(np.abs(step)) < 1e-10:  # noqa: PLR2004 - far below any figure shown
-            break
-    jacobian, residuals = _linearized(parts, logs, theta)
-    covariance = np.linalg.inv(jacobian.T @ jacobian / noise**2 + prior)
-    pooled = (MISFIT_WEIGHT * MISFIT**2 + float(np.sum(residuals**2))) / (MISFIT_WEIGHT + len(points))
-    misfit = max(noise**2, pooled)
-    uncertain = float(np.mean(np.einsum("ij,jk,ik->i", jacobian, covariance, jacobian)))
-    memory, compute, communication, overhead, sequences = (float(one) for one in np.exp(theta))
-    return Calibration(
-        memory=memory,
-        compute=compute,
-        communication=communication,
-        overhead=overhead,
-        sequences=sequences,
-        spread=float(np.sqrt(misfit + uncertain)),
-        points=len(points),
-        source=source,
+def apply(step: StepEstimate, calibration: Calibration) -> StepEstimate:
+    """The same step with every expected time corrected; floors are untouched, and no time falls below its own."""
+    factors: dict[Bound, float] = {
+        "memory": calibration.memory,
+        "compute": calibration.compute,
+        "communication": calibration.communication,
+        "launch": calibration.overhead,
+    }
+    ops = [_scaled(op, factors[op.bound], calibration.spread) for op in step.ops]
+    sequences = step.sequences_s.scaled(calibration.sequences)
+    per_step = timing.add(step.overhead_s, step.sequences_s.scaled(-1.0)).scaled(calibration.overhead)
+    overhead = _narrowed(timing.add(per_step, sequences), calibration.spread, 0.0)
+    time = timing.add(overhead, *(op.time_s for op in ops))
+    tokens = step.point.tokens
+    return step.model_copy(
+        update={
+            "ops": sorted(ops, key=lambda op: -op.time_s.mid),
+            "overhead_s": overhead,
+            "sequences_s": sequences,
+            "time_s": time,
+            "tokens_per_s": Range(low=tokens / time.high, mid=tokens / time.mid, high=tokens / time.low),
+            "bound": timing.largest_bound(ops, overhead.mid),
+        }
     )
 
 
-def leave_one_out(points: Sequence[Measured], *, noise: float = NOISE) -> list[LeftOut]:
-    """Every point predicted by a calibration on the other ones; none without at least two."""
-    found = []
-    for index, point in enumerate(points):
-        rest = [*points[:index], *points[index + 1 :]]
-        if rest:
-            fitted = fit(rest, noise=noise)
-            found.append(LeftOut(measured_s=point.time_s, predicted_s=point.expected.calibrated_s(fitted)))
-    return found
+def _scaled(op: OpTime, factor: float, spread: float) -> OpTime:
+    return op.model_copy(update={"time_s": _narrowed(op.time_s.scaled(factor), spread, op.floor_s)})
 
 
-def _row(expected: Components) -> tuple[float, float, float, float, float]:
-    return expected.memory, expected.compute, expected.communication, expected.overhead, expected.sequences
-
-
-def _linearized(parts: np.ndarray, logs: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of the log times by the log factors, and what is left of the measured logs."""
-    scaled = parts * np.exp(theta)
-    totals = scaled.sum(axis=1)
-    return scaled / totals[:, None], logs - np.log(totals)
+def _narrowed(time: Range, spread: float, floor: float) -> Range:
+    """About 90% of a log-normal error of that spread, which measurements have put in place of the kernels' range."""
+    width = math.exp(1.645 * spread) if spread > 0 else None
+    low, high = (time.low, time.high) if width is None else (time.mid / width, time.mid * width)
+    return Range(low=max(low, floor), mid=max(time.mid, floor), high=max(high, floor))

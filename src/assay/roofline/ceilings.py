@@ -50,7 +50,9 @@ class Ceilings:
     cache_read_peak: float | None
     cache_read: Range
     """Bytes/s out of that cache."""
+    cache_basis: Basis
     launch_s: Range
+    launch_basis: Basis
     flop: dict[Compute, Rate]
     """By the arithmetic asked for, fallbacks resolved; empty when the device says nothing of arithmetic."""
     runs_as: dict[Compute, Compute]
@@ -88,7 +90,9 @@ def of(device: Device) -> Ceilings:
         cache_bytes=_peak(device.facts.get("l2_bytes", [])) or 0.0,
         cache_read_peak=cache_peak,
         cache_read=_cache_read(cache_peak, read),
+        cache_basis=cache.basis if (cache := device.fact("l2_read_bytes_per_s")) else "assumed",
         launch_s=profile.launch_s if launch is None else Range(low=launch.value, mid=launch.value, high=launch.value),
+        launch_basis="assumed" if launch is None else launch.basis,
         flop=flop,
         runs_as=runs_as,
     )

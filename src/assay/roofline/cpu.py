@@ -167,7 +167,7 @@ def _attention(
         rates.get("matvec_cached", "F16").best
         if storage
         else max(
-            (one.best for one in rates.ceilings.measurements if one.name == "matvec_cached" and one.correct), default=0
+            (one.best for one in rates.ceilings.measurements if one.name == "matvec_cached" and one.usable), default=0
         )
     )
     for group in shape.layers:
@@ -264,7 +264,7 @@ def _notes(shape: ModelShape, ceilings: Ceilings, threads: int, *, is_decode: bo
         notes.append(f"attention reads the cache in steps of {CACHE_PADDING} tokens")
     if shape.is_moe:
         notes.append("experts are chosen independently of each other")
-    disturbed = [one for one in ceilings.untrusted if one.threads == threads]
+    disturbed = [one for one in ceilings.untrusted if one.threads == threads and one.usable]
     if disturbed:
         notes.append(f"{len(disturbed)} of the ceilings used here may be too low: other processes ran meanwhile")
     return notes + shape.assumed

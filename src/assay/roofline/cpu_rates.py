@@ -28,13 +28,14 @@ class Rates:
         found = self.ceilings.find(name, self.threads, storage, columns)
         if found is None:
             of = f" of {storage} weights" if storage else ""
-            raise UsageError(
-                f"{name}{of} is not measured at {self.threads} thread(s)",
-                hint=self._why(storage),
-            )
+            raise UsageError(f"{name}{of} is not measured at {self.threads} thread(s)", hint=self._why(name, storage))
         return found
 
-    def _why(self, storage: str | None) -> str:
+    def _why(self, name: CeilingName, storage: str | None) -> str:
+        for one in self.ceilings.unusable:
+            if (one.name, one.storage, one.threads) == (name, storage, self.threads) and one.correct:
+                used = f"other processes used {one.foreign_cpu_cores or 0.0:.1f} cores while it was measured"
+                return f"{used}; repeat it when the machine is quiet"
         reason = self.ceilings.missing.get(storage or "") or next(iter(self.ceilings.missing.values()), None)
         return reason or "measure it: `assay characterize --model FILE.gguf --again`"
 
@@ -44,7 +45,7 @@ class Rates:
         streamed = (
             one.best
             for one in self.ceilings.measurements
-            if (one.name, one.threads) == ("matvec_streamed", self.threads) and one.correct
+            if (one.name, one.threads) == ("matvec_streamed", self.threads) and one.usable
         )
         return max(self.get("memory_read").best, *streamed, 0.0)
 
@@ -71,7 +72,7 @@ class Rates:
         return [
             one
             for one in self.ceilings.measurements
-            if (one.name, one.storage, one.threads) == ("matmul", storage, self.threads) and one.correct
+            if (one.name, one.storage, one.threads) == ("matmul", storage, self.threads) and one.usable
         ]
 
 

@@ -4,10 +4,15 @@ None of them enters a floor. Each is a range (slow, usual, fast kernels) with th
 scales the outcome by what was measured. "Share" is of what a device can reach: of a measured ceiling, or of a data
 sheet's times `STREAM_SHARE_OF_SPEC` or `MATMUL_SHARE_OF_SPEC`. In a range of shares, low is the slow kernel.
 
-No constant was fitted by a program, but one table was known when they were set: GLM-5 on eight RTX PRO 6000
-(voipmonitor/rtx6kpro, models/glm5.md). Read by hand, it gave 0.44 to 0.57 of the data sheet's bandwidth for weights
-of experts, and the middle of `grouped_gemm` (0.65 * 0.88 = 0.57) was set with that in view. Agreement of uncalibrated
-estimates with that table is therefore no independent evidence; other tables were not looked at.
+No constant was fitted by a program, but two sources were known when they were set, so that agreement of uncalibrated
+estimates with them is no independent evidence:
+
+- GLM-5 on eight RTX PRO 6000 (voipmonitor/rtx6kpro, models/glm5.md). Read by hand, it gave 0.44 to 0.57 of the data
+  sheet's bandwidth for FP4 weights of experts: the middle of `grouped_gemm_packed` (0.65 * 0.88 = 0.57).
+- Own measurements of 2026-11-30 on one H200 SXM (torch 2.11.0, vLLM 0.26.0; "own" below): kernels alone, as told at
+  each constant, and src/assay/data/published/assay-vllm-h200.toml, which set the host's part.
+
+Where neither is named, a constant is assumed.
 """
 
 from __future__ import annotations
@@ -18,8 +23,9 @@ from typing import Literal
 from assay.records.device import Basis
 from assay.records.estimate import Range
 
-Kind = Literal["gemm", "grouped_gemm", "attention", "elementwise", "sampling"]
-"""What a kernel is like: a matmul, many small ones in one launch, attention's core, or a pass over data."""
+Kind = Literal["gemm", "grouped_gemm", "grouped_gemm_packed", "attention", "elementwise", "sampling"]
+"""What a kernel is like: a matmul, many small ones in one launch (with weights of 16 bits, or of fewer), attention's
+core, or a pass over data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,35 +49,44 @@ class Profile:
 
 
 GPU = Profile(
-    # A GEMV or thin GEMM streams its weights almost as fast as a copy does. A grouped GEMM over experts of a few tokens
-    # each reads many short matrices and waits at each one's end; attention reads pages of a table.
-    # Basis: assumed. The width of grouped_gemm's range covers the reports in flashinfer#2786 (none to 2x from tiles).
+    # gemm, own: [rows x 4096] x [8192 x 4096] in BF16, replayed over 24 weights, took 18.7, 18.8 and 19.7 us at 1, 8
+    # and 64 rows, where reading 67 MB at the read ceiling takes 15.6: 0.92 to 0.97 without launch and ramp.
+    # grouped_gemm (16 bits), own: vLLM's fused_experts at GLM-5's shapes reached 0.92-0.98 of the read ceiling at 64 to
+    # 256 tokens and 0.70-0.83 at 1,024 to 2,048, all its kernels counted; torch._grouped_mm 0.37-0.68.
+    # Packed weights and attention, which reads pages of a table: assumed. The width of the former covers the reports in
+    # flashinfer#2786 (none to 2x from tiles).
     read_share={
-        "gemm": Range(low=0.70, mid=0.88, high=1.0),
-        "grouped_gemm": Range(low=0.40, mid=0.65, high=0.95),
+        "gemm": Range(low=0.75, mid=0.93, high=1.0),
+        "grouped_gemm": Range(low=0.55, mid=0.90, high=1.0),
+        "grouped_gemm_packed": Range(low=0.40, mid=0.65, high=0.95),
         "attention": Range(low=0.40, mid=0.65, high=0.95),
         "elementwise": Range(low=0.50, mid=0.75, high=1.0),
         "sampling": Range(low=0.20, mid=0.45, high=0.90),
     },
-    # Large dense matmuls come close to what a matmul benchmark shows. GB10 reached 356 TFLOP/s of FP4 in dense GEMMs
-    # and 120-154 in grouped ones (NVIDIA developer forum 359960): 0.34-0.43. Attention: FlashAttention-3 reports up to
-    # 740 TFLOP/s in FP16 on H100, 0.75 of the data sheet (arXiv 2407.08608). The rest is assumed.
+    # Large dense matmuls come close to what a matmul benchmark shows (own: 0.97 of the 8192^3 rate at 256 rows of the
+    # matrix above, without launch and ramp; the middle allows for worse shapes). GB10 reached 356 TFLOP/s of FP4 in
+    # dense GEMMs and 120-154 in grouped ones (NVIDIA developer forum 359960): 0.34-0.43. Attention: FlashAttention-3
+    # reports up to 740 TFLOP/s in FP16 on H100, 0.75 of the data sheet (arXiv 2407.08608). The rest is assumed.
     compute_share={
         "gemm": Range(low=0.60, mid=0.85, high=1.0),
         "grouped_gemm": Range(low=0.30, mid=0.50, high=0.85),
+        "grouped_gemm_packed": Range(low=0.30, mid=0.50, high=0.85),
         "attention": Range(low=0.30, mid=0.55, high=0.95),
         "elementwise": Range(low=0.10, mid=0.25, high=0.50),
         "sampling": Range(low=0.05, mid=0.10, high=0.30),
     },
-    # Assumed: one wave of blocks has to start, fetch its first bytes (about 1 us of latency) and end.
-    ramp_s=Range(low=0.5e-6, mid=1.5e-6, high=4.0e-6),
-    # Assumed, from the field's experience of kernel to kernel gaps in replayed CUDA graphs.
-    launch_s=Range(low=0.6e-6, mid=1.3e-6, high=2.5e-6),
-    # Assumed: a launch through a framework costs the host this much, and the device waits for it in small steps.
-    eager_launch_s=Range(low=4e-6, mid=8e-6, high=15e-6),
-    # Assumed: engines that overlap scheduling with the step before hide most of it.
-    host_step_s=Range(low=0.1e-3, mid=0.6e-3, high=2.5e-3),
-    host_sequence_s=Range(low=0.1e-6, mid=1.5e-6, high=8e-6),
+    # One wave of blocks has to start, fetch its first bytes and end. Own: the GEMM above leaves at most 1.9 us for it.
+    ramp_s=Range(low=0.5e-6, mid=1.5e-6, high=3.0e-6),
+    # Own: 1.134 us from one tiny kernel to the next in a replayed graph; other devices are assumed to be near.
+    launch_s=Range(low=0.7e-6, mid=1.15e-6, high=2.2e-6),
+    # A launch through a framework costs the host this much, and the device waits for it in small steps. Own: 9.1 us.
+    eager_launch_s=Range(low=4e-6, mid=9e-6, high=15e-6),
+    # Own: 0.3-0.5 ms of a step are left at one stream of Llama 3.1 8B and of Qwen3 30B-A3B, with asynchronous
+    # scheduling; engines without it show more.
+    host_step_s=Range(low=0.05e-3, mid=0.45e-3, high=2.0e-3),
+    # Own: at most about 15 us at 64 streams; others' closed loops of vLLM 0.11 ask for 40-65
+    # (docs/predicted_against_published.md), C++ runtimes for about 1. How much hides behind kernels is not known.
+    host_sequence_s=Range(low=0.1e-6, mid=15e-6, high=60e-6),
 )
 
 CPU = Profile(
@@ -79,6 +94,7 @@ CPU = Profile(
     read_share={
         "gemm": Range(low=0.75, mid=0.92, high=1.0),
         "grouped_gemm": Range(low=0.60, mid=0.85, high=1.0),
+        "grouped_gemm_packed": Range(low=0.60, mid=0.85, high=1.0),
         "attention": Range(low=0.40, mid=0.70, high=1.0),
         "elementwise": Range(low=0.50, mid=0.80, high=1.0),
         "sampling": Range(low=0.20, mid=0.50, high=1.0),
@@ -86,6 +102,7 @@ CPU = Profile(
     compute_share={
         "gemm": Range(low=0.50, mid=0.80, high=1.0),
         "grouped_gemm": Range(low=0.35, mid=0.65, high=1.0),
+        "grouped_gemm_packed": Range(low=0.35, mid=0.65, high=1.0),
         "attention": Range(low=0.15, mid=0.40, high=0.90),
         "elementwise": Range(low=0.10, mid=0.30, high=0.80),
         "sampling": Range(low=0.05, mid=0.10, high=0.50),
@@ -102,10 +119,14 @@ STREAM_SHARE_OF_SPEC = Range(low=0.78, mid=0.88, high=0.95)
 """Reading at best over a data sheet's memory bandwidth, where nobody measured it.
 
 Source of the low end: copies of 1,375-1,490 GB/s against 1,792 on RTX PRO 6000 (voipmonitor/rtx6kpro,
-hardware/pcie-bandwidth.md): 0.77-0.83; reads are assumed to do better than copies. The rest is assumed.
+hardware/pcie-bandwidth.md): 0.77-0.83; reads are assumed to do better than copies. Of the middle: own, 4,294 GB/s of
+4,800 on H200 by reading and 4,211 by copying: 0.895 and 0.877. The high end is assumed.
 """
 MATMUL_SHARE_OF_SPEC = Range(low=0.60, mid=0.78, high=0.95)
-"""A large dense matmul at best over a data sheet's rate, where nobody measured it: clocks fall under load. Assumed."""
+"""A large dense matmul at best over a data sheet's rate, where nobody measured it: clocks fall under load.
+
+Own: 750 TFLOP/s of 989 in BF16 and 1,287 of 1,979 in FP8 on H200: 0.76 and 0.65. The high end is assumed.
+"""
 
 CURVE_SPREADS: dict[Basis, Range] = {
     "measured": Range(low=0.9, mid=1.0, high=1.25),

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
-
-import numpy as np
+from statistics import NormalDist, pvariance
 
 from assay.records.estimate import Routing
 
@@ -53,8 +51,7 @@ def expected_distinct(num_experts: int, top_k: int, tokens: float, routing: Rout
     """
     if num_experts <= 0 or tokens <= 0:
         return 0.0
-    chosen = inclusion(num_experts, min(top_k, num_experts), _exponent(routing))
-    return float(np.sum(_hit(chosen, tokens)))
+    return _hits(num_experts, top_k, tokens, _exponent(routing))[0]
 
 
 def fewest_distinct(num_experts: int, top_k: int, tokens: float, routing: Routing = UNIFORM) -> float:
@@ -64,7 +61,7 @@ def fewest_distinct(num_experts: int, top_k: int, tokens: float, routing: Routin
 
 
 @lru_cache(maxsize=64)
-def inclusion(num_experts: int, top_k: int, exponent: float) -> np.ndarray:
+def inclusion(num_experts: int, top_k: int, exponent: float) -> tuple[float, ...]:
     """Chance that a token's `top_k` contain each expert, most popular first; the sum is `top_k`.
 
     Experts are drawn one after the other without replacement, in proportion to r**-exponent. That equals taking the
@@ -73,15 +70,37 @@ def inclusion(num_experts: int, top_k: int, exponent: float) -> np.ndarray:
     expected distinct experts agree within 1% (tests/unit/test_roofline_experts.py).
     """
     if top_k >= num_experts:
-        return np.ones(num_experts)
-    weights = np.arange(1, num_experts + 1, dtype=float) ** -exponent
+        return (1.0,) * num_experts
+    if exponent == 0:
+        return (top_k / num_experts,) * num_experts
+    weights = [rank**-exponent for rank in range(1, num_experts + 1)]
+
+    def chosen(time: float) -> list[float]:
+        return [-math.expm1(-time * weight) for weight in weights]
+
     low, high = 0.0, 1.0
-    while np.sum(-np.expm1(-high * weights)) < top_k:
+    while sum(chosen(high)) < top_k:
         high *= 2
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if np.sum(-np.expm1(-middle * weights)) < top_k else (low, middle)
-    return np.asarray(-np.expm1(-high * weights))
+        low, high = (middle, high) if sum(chosen(middle)) < top_k else (low, middle)
+    return tuple(chosen(high))
+
+
+@lru_cache(maxsize=4096)
+def _hits(num_experts: int, top_k: int, tokens: float, exponent: float) -> tuple[float, float, float]:
+    """Of the chances that some token chooses each expert: sum, sum of variances p * (1 - p), variance over experts."""
+    chances = inclusion(num_experts, min(top_k, num_experts), exponent)
+    if exponent == 0:
+        hit = _hit(chances[0], tokens)
+        return num_experts * hit, num_experts * hit * (1 - hit), 0.0
+    hits = [_hit(chance, tokens) for chance in chances]
+    return sum(hits), sum(hit * (1 - hit) for hit in hits), pvariance(hits)
+
+
+@lru_cache(maxsize=64)
+def _popularity_variance(num_experts: int, top_k: int, exponent: float) -> float:
+    return 0.0 if exponent == 0 else pvariance(inclusion(num_experts, min(top_k, num_experts), exponent))
 
 
 def load(num_experts: int, top_k: int, tokens: float, ranks: int, routing: Routing = UNIFORM) -> Load:
@@ -91,16 +110,14 @@ def load(num_experts: int, top_k: int, tokens: float, ranks: int, routing: Routi
     standard deviation between ranks: of the tokens, which choose by chance, and of the popularity of the experts that
     a rank happens to hold.
     """
-    chosen = inclusion(num_experts, min(top_k, num_experts), _exponent(routing))
-    hit = _hit(chosen, tokens)
-    distinct, pairs = float(np.sum(hit)), tokens * float(np.sum(chosen))
+    exponent = _exponent(routing)
+    distinct, hit_variance, between = _hits(num_experts, top_k, tokens, exponent)
+    pairs = tokens * min(top_k, num_experts)
     spread = 1 - 1 / ranks
-    by_popularity = num_experts * float(np.var(hit))
-    distinct_sd = math.sqrt(spread / ranks * (float(np.sum(hit * (1 - hit))) + by_popularity))
+    distinct_sd = math.sqrt(spread / ranks * (hit_variance + num_experts * between))
     without_replacement = (num_experts - top_k) / max(1, num_experts - 1)
-    pairs_sd = math.sqrt(
-        spread / ranks * (pairs * max(0.0, without_replacement) + tokens**2 * num_experts * float(np.var(chosen)))
-    )
+    popularity = num_experts * _popularity_variance(num_experts, top_k, exponent)
+    pairs_sd = math.sqrt(spread / ranks * (pairs * max(0.0, without_replacement) + tokens**2 * popularity))
     deviates = largest_deviate(ranks)
     held = num_experts / ranks
     return Load(
@@ -125,7 +142,6 @@ def _exponent(routing: Routing) -> float:
     return routing.exponent if routing.law == "zipf" else 0.0
 
 
-def _hit(chosen: np.ndarray, tokens: float) -> np.ndarray:
-    """Chance that at least one of the tokens chooses each expert."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(-np.expm1(tokens * np.log1p(-np.minimum(chosen, 1.0))))
+def _hit(chance: float, tokens: float) -> float:
+    """Chance that at least one of the tokens chooses an expert that one token chooses with that chance."""
+    return 1.0 if chance >= 1 else -math.expm1(tokens * math.log1p(-chance))

@@ -45,7 +45,7 @@ def of_layer(
         spread = share.all_tokens * shape.top_k / max(1, layout.ep)
         # Spread tokens to experts, and add their results up; the rest is in the experts' own reading and writing.
         yield _pass("permute", KERNELS["permute"], spread * 2 * token)
-    if any(matrix.storage.compute in ("fp8", "fp4") for matrix in matrices):
+    if any(matrix.storage.compute in ("fp8", "fp4", "int8") for matrix in matrices):
         yield _pass("quantize", KERNELS["quantize"], share.tokens * 3 * token)
 
 

@@ -10,8 +10,9 @@ from statistics import median
 from assay.records.device import Box
 from assay.records.estimate import Range
 from assay.records.published import HeldOut, HeldPoint, HeldTable, PublishedTable
-from assay.roofline import calibration, published_times
-from assay.roofline.calibration import Calibration, Measured
+from assay.roofline import fitting, published_times
+from assay.roofline.calibration import Calibration
+from assay.roofline.fitting import Measured
 from assay.roofline.published_times import Times
 
 FEWEST_POINTS = 3
@@ -41,12 +42,12 @@ def held_table(
     each: list[HeldOut] = []
     chosen = extremes(points)
     if len(points) >= FEWEST_POINTS:
-        fitted = calibration.fit([seen[index] for index in chosen])
+        fitted = fitting.fit([seen[index] for index in chosen])
         two = [
             _held_out(i, fitted, seen[i], floors[i], times[i], points[i]) for i in range(len(points)) if i not in chosen
         ]
         for i in range(len(points)):
-            others = calibration.fit([*seen[:i], *seen[i + 1 :]])
+            others = fitting.fit([*seen[:i], *seen[i + 1 :]])
             each.append(_held_out(i, others, seen[i], floors[i], times[i], points[i]))
     return HeldTable(table=table, points=list(points), calibrated_on=chosen, two_points=two, left_out=each)
 

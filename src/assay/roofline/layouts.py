@@ -11,14 +11,15 @@ from assay.records.estimate import Layout
 from assay.records.model_shape import Attention, Matrix, ModelShape
 from assay.roofline import memory, sharding
 
-_GROUPS = {"nvfp4": 16, "mxfp4": 32, "mxfp8": 32}
+_GROUPS = {"nvfp4": 16, "mxfp4": 32, "mxfp8": 32, "iq4_nl": 32}
 """Weights that share a scale, of formats whose name does not say it."""
 
 
 def check(shape: ModelShape, box: Box, layout: Layout) -> str | None:
     """Why a layout is impossible, in a sentence with the numbers; None when it is possible.
 
-    Memory is not judged here: `memory.budget(...).fits` says that. The vocabulary need not divide: engines pad it.
+    Memory is not judged here: `memory.budget(...).fits` says that. Neither the vocabulary nor the width of experts in
+    MXFP4 need divide: engines pad them.
     """
     if layout.devices > box.count:
         return f"it takes {layout.devices} devices, and there are {box.count}"
@@ -91,6 +92,8 @@ def _widths(shape: ModelShape, layout: Layout) -> str | None:
         ranks = slices.get(matrix.part, 1)
         if ranks == 1 or not sharding.kernel_name(matrix.name, matrix.part).endswith(".down") or matrix.cols == 1:
             continue
+        if matrix.part == "routed_experts" and sharding.expert_width(matrix) is not None:
+            continue  # engines pad these: `memory.budget` says by how much
         group = group_size(matrix)
         what = matrix.part.replace("_", " ")
         if matrix.cols % ranks:
@@ -109,8 +112,10 @@ def group_size(matrix: Matrix) -> int:
     told = re.search(r"(?:block|g|group)(\d+)", name)
     if told:
         return math.gcd(int(told[1]), matrix.cols)
-    if re.fullmatch(r"i?q\d.*_k.*", name):
+    if re.fullmatch(r"i?q\d.*_k.*|t?q[12]_\d|iq[1234]_[xsm].*", name):
         return math.gcd(256, matrix.cols)
+    if re.fullmatch(r"q\d_[01]", name):
+        return math.gcd(32, matrix.cols)
     return next((math.gcd(size, matrix.cols) for known, size in _GROUPS.items() if known in name), 1)
 
 

@@ -11,6 +11,8 @@ from assay.roofline.work import Share, Work
 
 ACTIVATION_BYTES = 2.0
 """Of one activation element: BF16."""
+UNPACKED_BITS = 16
+"""Weights of fewer bits are unpacked or scaled on the way: kernels read them more slowly."""
 INPUT_BYTES: dict[Compute, float] = {"fp32": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 4.5 / 8}
 """Of one input element of a matmul, quantized to the arithmetic it runs in."""
 
@@ -49,7 +51,8 @@ def routed_experts(
     """The grouped matmuls of one layer's routed experts on the busiest expert rank.
 
     Weights are read of every expert that some token chooses; with `ep` ranks, each holds experts / ep of them and the
-    busiest more tokens than the mean. The floor takes an even spread over ranks and the fewest distinct experts.
+    busiest more tokens than the mean. The floor takes an even spread over ranks, the fewest distinct experts, and no
+    padding.
     """
     kernels: dict[str, list[Matrix]] = {}
     for matrix in matrices:
@@ -59,21 +62,22 @@ def routed_experts(
         return
     load = experts.load(shape.num_experts, shape.top_k, share.all_tokens, layout.ep, routing)
     fewest = experts.fewest_distinct(shape.num_experts, shape.top_k, share.all_tokens, routing) / layout.ep
-    slices = layout.tp * layout.dp / layout.ep
     for name, fused in kernels.items():
-        elements = sum(matrix.rows * matrix.cols for matrix in fused) / slices
-        each = sum(matrix.rows * matrix.cols * matrix.storage.bits_per_weight / 8 for matrix in fused) / slices
-        weights = load.busiest_rank_distinct * each
-        moved = load.busiest_rank_tokens * _moved_bytes(fused, [1 / slices] * len(fused))
+        shares = [sharding.expert_slice(matrix, layout) for matrix in fused]
+        elements = sum(matrix.rows * matrix.cols * part for matrix, part in zip(fused, shares, strict=True))
+        each, slices = sum(map(_one_copy_bytes, fused)), sharding.expert_slices(layout)
+        padded = sum(_one_copy_bytes(matrix) * part for matrix, part in zip(fused, shares, strict=True))
+        weights = load.busiest_rank_distinct * padded
+        moved = load.busiest_rank_tokens * _moved_bytes(fused, shares)
         yield Work(
             name=name,
             part="routed_experts",
-            kind="grouped_gemm",
+            kind="grouped_gemm" if _main(fused).storage.bits_per_weight >= UNPACKED_BITS else "grouped_gemm_packed",
             flops=2 * load.busiest_rank_tokens * elements,
-            floor_flops=2 * load.mean_rank_tokens * elements,
+            floor_flops=2 * load.mean_rank_tokens * sum(matrix.rows * matrix.cols for matrix in fused) / slices,
             bytes=weights + _spilled(moved, cache_bytes),
-            floor_bytes=fewest * each,
-            compute=fused[0].storage.compute,
+            floor_bytes=fewest * each / slices,
+            compute=_main(fused).storage.compute,
             rows_per_expert=load.busiest_rank_tokens / max(load.busiest_rank_distinct, 1e-9),
         )
 
@@ -98,15 +102,27 @@ def _matmul(
         floor_flops=flops,
         bytes=weights + _spilled(moved, cache_bytes),
         floor_bytes=weights,
-        compute=fused[0].storage.compute,
+        compute=_main(fused).storage.compute,
     )
 
 
 def _moved_bytes(fused: Sequence[Matrix], shares: Sequence[float]) -> float:
-    """What one token brings to a kernel (once for all its matrices) and takes from it."""
-    inputs, _ = sharding.activations(fused[0], shares[0])
-    outputs = sum(sharding.activations(matrix, part)[1] for matrix, part in zip(fused, shares, strict=True))
-    return inputs * INPUT_BYTES[fused[0].storage.compute] + outputs * ACTIVATION_BYTES
+    """What one token brings to a kernel (once for all its matrices) and takes from it; biases take nothing more."""
+    main = _main(fused)
+    inputs, _ = sharding.activations(main, shares[fused.index(main)])
+    outputs = sum(
+        sharding.activations(matrix, part)[1] for matrix, part in zip(fused, shares, strict=True) if matrix.cols > 1
+    )
+    return inputs * INPUT_BYTES[main.storage.compute] + outputs * ACTIVATION_BYTES
+
+
+def _main(fused: Sequence[Matrix]) -> Matrix:
+    """The matrix that decides the arithmetic: the largest; biases ride along."""
+    return max(fused, key=lambda matrix: matrix.rows * matrix.cols)
+
+
+def _one_copy_bytes(matrix: Matrix) -> float:
+    return matrix.rows * matrix.cols * matrix.storage.bits_per_weight / 8
 
 
 def _spilled(moved: float, cache_bytes: float) -> float:

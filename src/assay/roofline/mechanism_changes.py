@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from assay.records.estimate import Layout, MechanismCeiling, OpTime, Range
-from assay.roofline import layouts, memory, storages
-from assay.roofline.mechanism_scene import About, Scene, ms, total
+from assay.roofline import layouts, storages
+from assay.roofline.layout_choice import missing_bytes
+from assay.roofline.mechanism_scene import About, Scene, ms, size, total
 
 DRAFT_TOKENS = 3
 """Tokens drafted ahead of each verification."""
@@ -35,6 +36,7 @@ def expert_parallel(scene: Scene) -> MechanismCeiling:
         f"ep{ranks} reads the same weights in all; with activations, the busiest rank moves {_more(before, after)} "
         f"bytes for its experts; matmuls are {ranks} times wider (the ceiling takes fast kernels); communication "
         f"{ms(total(comm_before))} becomes {ms(total(comm_after))}{_exchange_words(comm_after)}",
+        other_kernels=True,
     )
 
 
@@ -59,14 +61,10 @@ def dp_attention(scene: Scene) -> MechanismCeiling:
     refused = layouts.check(shape, scene.box, wanted)
     if refused:
         return about.inert(refused)
-    budgets = [
-        memory.budget(shape, scene.box, one, cache_bytes_per_element=scene.cache_bytes_per_element)
-        for one in (layout, wanted)
-    ]
+    budgets = [scene.budget(layout=one) for one in (layout, wanted)]
     if not budgets[1].fits:
-        return about.inert(f"{wanted.name} does not fit: {budgets[1].notes[0]}")
-    point = scene.step.point
-    needed = point.sequences * (point.context_tokens + point.new_tokens)
+        return about.inert(f"{wanted.name} does not fit: {size(missing_bytes(budgets[1]))} are missing on each device")
+    needed = scene.step.point.sequences * scene.reserved_tokens
     if needed > budgets[1].cache_tokens:
         return about.inert(
             f"{wanted.name} holds {budgets[1].cache_tokens:,} tokens of cache, because attention's weights stand whole "
@@ -117,10 +115,7 @@ def cache_fp8(scene: Scene) -> MechanismCeiling:
     about = About(id="kv-fp8", title="FP8 cache", touched=touched, scene=scene)
     if scene.cache_bytes_per_element <= 1:
         return about.inert("the cache has 8 bits an element or fewer already")
-    budgets = [
-        memory.budget(scene.shape, scene.box, scene.layout, cache_bytes_per_element=one)
-        for one in (scene.cache_bytes_per_element, 1.0)
-    ]
+    budgets = [scene.budget(cache_bytes_per_element=one) for one in (scene.cache_bytes_per_element, 1.0)]
     return about.becomes(
         scene.again(cache_bytes_per_element=1.0),
         f"attention's core takes {ms(total(touched))}; the cache holds {budgets[1].cache_tokens:,} tokens instead of "
@@ -137,15 +132,14 @@ def speculation(scene: Scene) -> MechanismCeiling:
     if point.new_tokens > 1:
         return about.inert("the step verifies drafts already")
     verify = scene.again(point=point.model_copy(update={"new_tokens": DRAFT_TOKENS + 1}))
-    drafting = DRAFT_TOKENS * scene.time_s / scene.shape.num_layers
-    slower = (verify.time_s.mid + drafting) / verify.time_s.mid
-    tokens = ACCEPTED.scaled(point.sequences / slower)
     own = "of its own MTP layer" if scene.shape.draft_layers else "(of a draft model, which has to be found)"
     return about.becomes(
         verify,
         f"verifying {DRAFT_TOKENS} drafted tokens {own} takes {ms(verify.time_s.mid)} instead of {ms(scene.time_s)}, "
-        f"and yields {ACCEPTED.low} to {ACCEPTED.high:.0f} tokens",
-        tokens=tokens.model_copy(update={"high": ACCEPTED.high * point.sequences}),
+        f"and yields {ACCEPTED.low} to {ACCEPTED.high:.0f} tokens a sequence, so that {ACCEPTED.high - 1:+.0%} is the "
+        "most that can be",
+        tokens=ACCEPTED.scaled(point.sequences),
+        more_s=DRAFT_TOKENS * scene.time_s / scene.shape.num_layers,
     )
 
 
@@ -153,21 +147,20 @@ def larger_batch(scene: Scene) -> MechanismCeiling:
     """As many sequences as the cache holds."""
     about = About(id="max-concurrency", title="Larger batch", touched=scene.step.ops, scene=scene)
     point = scene.step.point
-    budget = memory.budget(scene.shape, scene.box, scene.layout, cache_bytes_per_element=scene.cache_bytes_per_element)
-    context = point.context_tokens + point.new_tokens
-    most = budget.sequences(context)
+    budget, each = scene.budget(), scene.reserved_tokens
+    most = budget.sequences(each)
     if point.phase != "decode":
         return about.inert("it acts in decode only")
     if most <= point.sequences:
         return about.inert(
-            f"the cache holds {budget.cache_tokens:,} tokens: {most:,} sequences of {context:,}, and "
+            f"the cache holds {budget.cache_tokens:,} tokens: {most:,} sequences of {each:,}, and "
             f"{point.sequences:,} run; a higher limit on running requests is never reached"
         )
     new = scene.again(point=scene.at_sequences(most))
     return about.becomes(
         new,
-        f"the cache holds {most:,} sequences of {context:,} tokens; a step would take {ms(new.time_s.mid)} instead of "
-        f"{ms(scene.time_s)}, and each sequence would get slower by that",
+        f"the cache holds {most:,} sequences of {each:,} tokens instead of {point.sequences:,}; a step would take "
+        f"{ms(new.time_s.mid)} instead of {ms(scene.time_s)}, and each sequence would get slower by that",
     )
 
 

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.records.device import Box
-from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, OpTime, Range, StepEstimate
+from assay.records.estimate import (
+    Layout,
+    MechanismCeiling,
+    MemoryBudget,
+    OperatingPoint,
+    OpTime,
+    Range,
+    StepEstimate,
+)
 from assay.records.model_shape import ModelShape
+from assay.roofline import memory
 from assay.roofline import step as steps
 from assay.roofline.calibration import Calibration
 from assay.roofline.ceilings import Ceilings
@@ -28,6 +37,8 @@ class Scene:
     layout: Layout
     limits: Ceilings
     cache_bytes_per_element: float
+    memory_fraction: float
+    reserved_tokens: int
     calibration: Calibration | None
 
     @property
@@ -62,6 +73,16 @@ class Scene:
             cache_bytes_per_element=cache_bytes_per_element or self.cache_bytes_per_element,
             calibration=self.calibration,
             algorithms=algorithms,
+        )
+
+    def budget(self, *, layout: Layout | None = None, cache_bytes_per_element: float | None = None) -> MemoryBudget:
+        """Where the memory goes, at the fraction that the engine may use."""
+        return memory.budget(
+            self.shape,
+            self.box,
+            layout or self.layout,
+            memory_fraction=self.memory_fraction,
+            cache_bytes_per_element=cache_bytes_per_element or self.cache_bytes_per_element,
         )
 
     def at_sequences(self, sequences: int) -> OperatingPoint:
@@ -104,24 +125,48 @@ class About:
         gains = [time / max(time - one, 1e-12) - 1 for one in (low, mid, high)]
         return self._record(gain=_ascending(gains), applies=True, reason=reason)
 
-    def becomes(self, new: StepEstimate, reason: str, *, tokens: Range | None = None) -> MechanismCeiling:
-        """The step becomes another one; operations that stay the same are taken as they are expected.
+    def becomes(
+        self,
+        new: StepEstimate,
+        reason: str,
+        *,
+        tokens: Range | None = None,
+        more_s: float = 0.0,
+        other_kernels: bool = False,
+    ) -> MechanismCeiling:
+        """The step becomes another one.
 
-        The ceiling takes what the change touches at its fastest, the lower end at its slowest.
+        Kernels are the same before and after, so that the gain is taken with fast kernels, with usual and with slow
+        ones, each against its like, and its range is what these three span. As long as the new step is no shorter, no
+        gain passes tokens after over tokens before.
 
         Args:
             new: the other step.
             reason: with numbers.
             tokens: tokens the new step yields; as many as its point says when None.
+            more_s: what must be done besides, in usual kernels; the ceiling takes it as free.
+            other_kernels: what it touches runs in kernels of another width, which may be faster or slower than their
+                like: then the ceiling takes these at their fastest, and the lower end at their slowest.
         """
+        old = self.scene.step
         yields = tokens or Range(low=new.point.tokens, mid=new.point.tokens, high=new.point.tokens)
-        old = self.scene.step.point.tokens / self.scene.time_s
-        changed = _changed(self.scene.step, new)
-        slow, fast = (
-            new.time_s.mid + sum(getattr(op.time_s, end) - op.time_s.mid for op in changed) for end in ("high", "low")
+        more = more_s / new.time_s.mid if new.time_s.mid > 0 else 0.0
+        if other_kernels:
+            changed = _changed(old, new)
+            slow = new.time_s.mid + sum(op.time_s.high - op.time_s.mid for op in changed)
+            fast = new.time_s.mid - sum(op.time_s.mid - op.time_s.low for op in changed)
+            pairs = [(old.time_s.mid, slow), (old.time_s.mid, new.time_s.mid), (old.time_s.mid, fast)]
+        else:
+            pairs = [(getattr(old.time_s, end), getattr(new.time_s, end)) for end in ("high", "mid", "low")]
+        faster = [before / after for before, after in pairs]
+        gains = (
+            yields.low * min(faster) / (1 + more),
+            yields.mid * faster[1] / (1 + more),
+            yields.high * max(faster),
         )
-        rates = (yields.low / slow, yields.mid / new.time_s.mid, yields.high / fast)
-        return self._record(gain=_ascending([rate / old - 1 for rate in rates]), applies=True, reason=reason)
+        low, mid, high = (gain / old.point.tokens - 1 for gain in gains)
+        gain = Range(low=min(low, mid), mid=mid, high=max(mid, high))
+        return self._record(gain=gain, applies=True, reason=reason)
 
 
 def _changed(old: StepEstimate, new: StepEstimate) -> list[OpTime]:

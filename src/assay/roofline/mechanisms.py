@@ -46,6 +46,8 @@ def ceilings(
     layout: Layout,
     *,
     cache_bytes_per_element: float = 2.0,
+    memory_fraction: float = 0.9,
+    reserved_tokens: int | None = None,
     calibration: Calibration | None = None,
 ) -> list[MechanismCeiling]:
     """Every mechanism at this step: those that can act first, by what they could bring at most.
@@ -58,6 +60,8 @@ def ceilings(
         box: the devices.
         layout: the layout.
         cache_bytes_per_element: of the step's cache.
+        memory_fraction: part of the memory that the engine may use: what the cache holds depends on it.
+        reserved_tokens: of the cache that each sequence has at its end; None: those of the step.
         calibration: the one that `step` was estimated with.
     """
     scene = Scene(
@@ -67,6 +71,8 @@ def ceilings(
         layout=layout,
         limits=limits.of(box.device),
         cache_bytes_per_element=cache_bytes_per_element,
+        memory_fraction=memory_fraction,
+        reserved_tokens=reserved_tokens or step.point.context_tokens + step.point.new_tokens,
         calibration=calibration,
     )
     found = [mechanism(scene) for mechanism in MECHANISMS]

@@ -8,8 +8,17 @@ from assay.records.estimate import Layout, MemoryBudget
 from assay.records.model_shape import Attention, LayerGroup, ModelShape
 from assay.roofline import sharding
 
-GRAPH_BYTES = 1.5e9
-"""CUDA context, communication buffers and captured graphs of an engine on one GPU. Assumed."""
+GRAPH_BYTES = 1.2e9
+"""CUDA context, communication buffers and captured graphs of an engine on one GPU.
+
+Source: vLLM 0.26.0 on one H200 (src/assay/data/published/assay-vllm-h200.toml): 0.22-0.24 GiB outside of PyTorch and
+0.80-0.98 GiB of graphs. Of several GPUs, nobody measured it here.
+"""
+SAMPLED_SEQUENCES = ((70 * 2**30, 1024), (0, 256))
+"""Sequences that vLLM profiles its sampler with, on devices from so many bytes up: its default limit on sequences
+(vLLM 0.26.0, engine/arg_utils.py)."""
+_SAMPLING_BYTES = 2 + 4 + 4 + 8
+"""Of a logit while top-k and top-p are applied: BF16 and FP32, and sorted FP32 with its index (same source)."""
 _ACTIVATION_BYTES = 2
 _LIVE_HIDDEN = 6
 """Vectors of the hidden size alive at a time in a layer: residual, input, output, and their copies. Assumed."""
@@ -28,9 +37,10 @@ def budget(
 
     cache = fraction * memory - weights - activations of the largest step - the engine's own. TP splits key/value heads
     while there are enough of them; MLA's latent stands whole on each TP rank; DP splits the sequences; PP the layers.
-    vLLM takes activations out of the fraction; SGLang pays them from what it leaves free. Counting them here was chosen
-    knowing one measured pool (GLM-5, 57.06 GiB of weights a device, 314,304 tokens at 0.92: voipmonitor/rtx6kpro,
-    models/glm5.md), so that agreement with that one pool is no independent evidence.
+    vLLM takes activations out of the fraction; SGLang pays them from what it leaves free. Three measured pools were
+    known when this was written, so that agreement with them is no independent evidence: GLM-5 under SGLang (314,304
+    tokens at 0.92: voipmonitor/rtx6kpro, models/glm5.md), Qwen3 30B-A3B and Llama 3.1 8B under vLLM (744,688 and
+    919,824 tokens at 0.92: src/assay/data/published/assay-vllm-h200.toml).
 
     Raises:
         UsageError: nothing is known of the device's memory, or the fraction is none.
@@ -42,6 +52,8 @@ def budget(
         raise UsageError(f"{box.device.name} has no memory_bytes", hint="add that fact to its TOML file")
     weights = sharding.weight_bytes_per_rank(shape, layout)
     activations = _activation_bytes(shape, layout, max_step_tokens)
+    if box.device.kind == "gpu":
+        activations = max(activations, _sampling_bytes(shape, fact.value))
     graphs = GRAPH_BYTES if box.device.kind == "gpu" else 0.0
     left = memory_fraction * fact.value - weights - activations - graphs
     per_token = cache_bytes_per_token(shape, layout, cache_bytes_per_element)
@@ -69,7 +81,8 @@ def _layer_token_bytes(group: LayerGroup, layout: Layout, bytes_per_element: flo
     attention = group.attention
     if attention is None:
         return 0.0
-    own = attention.indexer.cache_bytes_per_token if attention.indexer else 0.0
+    indexer = attention.indexer
+    own = indexer.cache_bytes_per_token if indexer and not indexer.shared else 0.0
     return _elements(attention, layout) * bytes_per_element + own
 
 
@@ -96,8 +109,21 @@ def _activation_bytes(shape: ModelShape, layout: Layout, step_tokens: int) -> fl
     return step_tokens * (_LIVE_HIDDEN * shape.hidden + inner + spread) * _ACTIVATION_BYTES
 
 
+def _sampling_bytes(shape: ModelShape, device_bytes: float) -> float:
+    """What the sampler takes for the most sequences; after the layers, so that the larger of both counts."""
+    sequences = next(number for least, number in SAMPLED_SEQUENCES if device_bytes >= least)
+    return float(sequences * shape.vocab * _SAMPLING_BYTES)
+
+
 def _notes(shape: ModelShape, layout: Layout, left: float) -> list[str]:
     notes = []
+    padded = sharding.padding(shape, layout)
+    if padded is not None:
+        width, each, added = padded
+        notes.append(
+            f"Experts of width {width:,} are cut into {sharding.expert_slices(layout)} slices padded to {each:,}: "
+            f"{added / 1e9:.1f} GB of each device's weights are padding."
+        )
     if left <= 0:
         notes.append(f"The weights do not fit: {-left / 1e9:.1f} GB are missing on each device.")
     if layout.tp > 1 and any(group.attention and group.attention.kind == "mla" for group in shape.layers):

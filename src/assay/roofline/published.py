@@ -10,29 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.records.estimate import Layout, MemoryBudget, OperatingPoint
-from assay.records.model_shape import LayerGroup, Matrix, ModelShape, Part, Storage
+from assay.records.model_shape import ModelShape
 from assay.records.published import SECONDS, PublishedPoint, PublishedTable
+from assay.roofline import storages
 
-FORMATS: dict[str, Storage] = {
-    storage.name: storage
-    for storage in (
-        Storage(name="bf16", bits_per_weight=16),
-        Storage(name="f16", bits_per_weight=16),
-        Storage(name="fp8", bits_per_weight=8, compute="fp8"),
-        Storage(name="nvfp4", bits_per_weight=4.5, compute="fp4"),
-        Storage(name="mxfp4", bits_per_weight=4.25, compute="fp4"),
-        Storage(name="mxfp4-bf16", bits_per_weight=4.25),
-        Storage(name="int8", bits_per_weight=8),
-        # Groups of 32 with a scale and a zero point in BF16.
-        Storage(name="int4-g32", bits_per_weight=5),
-        Storage(name="q8_0", bits_per_weight=8.5, compute="int8"),
-        # Of a whole Llama 3 8B file: 4.58 GiB for 8.03 B parameters.
-        Storage(name="q4_k_m", bits_per_weight=4.9, compute="int8"),
-    )
-}
-"""Formats that the tables name. Weight-only formats multiply in BF16; GGUF's on GPUs in INT8."""
-KEPT: frozenset[Part] = frozenset({"embedding", "head", "router", "vector", "indexer"})
-"""Parts that a table's `default` does not touch: they stay as the model has them unless named."""
 SHORT_ANSWER = 64
 """Up to so many tokens the context hardly grows: one step stands for all."""
 
@@ -46,12 +27,9 @@ class Work:
     tokens: float
 
 
-def restored(shape: ModelShape, storage: dict[str, str], *, sparse: bool = True) -> ModelShape:
+def restored(shape: ModelShape, formats: dict[str, str], *, sparse: bool = True) -> ModelShape:
     """The model with its weights in other formats, and without its indexer where the engine ignores it."""
-    groups = [_group(group, storage, sparse=sparse) for group in shape.layers]
-    return shape.model_copy(
-        update={"layers": groups, "outer": [_matrix(matrix, storage) for matrix in shape.outer]},
-    )
+    return storages.stored_by_part(shape if sparse else storages.without_indexer(shape), formats)
 
 
 def layout_of(table: PublishedTable, point: PublishedPoint) -> Layout:
@@ -61,6 +39,8 @@ def layout_of(table: PublishedTable, point: PublishedPoint) -> Layout:
 
 def measured_rate(table: PublishedTable, point: PublishedPoint, running: int) -> float:
     """The published value as tokens/s over the whole box."""
+    if table.quantity == "tpot":
+        return running / point.value
     if table.quantity in SECONDS:
         sequences = point.sequences or running
         return sequences * (point.output_tokens or point.input_tokens) / point.value
@@ -80,11 +60,16 @@ def work_of(table: PublishedTable, point: PublishedPoint, running: int) -> Work:
     """Which steps the measurement consists of."""
     prompts: list[tuple[OperatingPoint, float]] = []
     if table.quantity != "decode" and point.input_tokens:
-        together = running / point.output_tokens if table.quantity == "served" and point.output_tokens else running
+        looped = table.quantity == "served" and point.output_tokens
+        together = running / point.output_tokens if looped else running
         prompts = prompt_steps(running, point.input_tokens, table.prefill_step_tokens, max(1, round(together)))
     if table.quantity in {"prefill", "prefill_latency"}:
         return Work(decode=[], prompts=prompts, tokens=running * point.input_tokens)
     decode = decode_steps(running, point.input_tokens, point.output_tokens)
+    if table.quantity == "tpot":
+        at_once = max(1, table.prefill_step_tokens // max(1, point.input_tokens))
+        waited = max(0, running - at_once) / 2 / running
+        prompts = [(step, waited * weight) for step, weight in prompts if waited]
     return Work(decode=decode, prompts=prompts, tokens=running * point.output_tokens)
 
 
@@ -124,17 +109,3 @@ def prompt_steps(
         )
         for start in starts
     ]
-
-
-def _group(group: LayerGroup, storage: dict[str, str], *, sparse: bool) -> LayerGroup:
-    attention = group.attention
-    matrices = [_matrix(matrix, storage) for matrix in group.matrices]
-    if not sparse and attention and attention.indexer:
-        attention = attention.model_copy(update={"indexer": None})
-        matrices = [matrix for matrix in matrices if matrix.part != "indexer"]
-    return group.model_copy(update={"attention": attention, "matrices": matrices})
-
-
-def _matrix(matrix: Matrix, storage: dict[str, str]) -> Matrix:
-    name = storage.get(matrix.part, None if matrix.part in KEPT else storage.get("default"))
-    return matrix if name is None else matrix.model_copy(update={"storage": FORMATS[name]})

@@ -7,7 +7,7 @@ closed loop's floor is the larger of the two where weights dominate, and their s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.records.device import Box
 from assay.records.estimate import OperatingPoint, OpTime, Range, StepEstimate
@@ -42,12 +42,13 @@ def held_point(table: PublishedTable, point: PublishedPoint, running: int, times
     """The published point beside the estimate."""
     tokens = times.work.tokens
     expected = expected_time_s(times, box, mixed=table.mixed_steps)
+    least = replace(times, prompts=[]) if table.quantity == "tpot" else times  # a request may meet no other's prompt
     return HeldPoint(
         table=table.id,
         point=point,
         running=running,
         measured=measured_rate(table, point, running),
-        ceiling=tokens / floor_s(times, box, mixed=table.quantity == "served"),
+        ceiling=tokens / floor_s(least, box, mixed=table.quantity == "served"),
         expected=Range(low=tokens / expected.high, mid=tokens / expected.mid, high=tokens / expected.low),
     )
 

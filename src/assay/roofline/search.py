@@ -7,41 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from assay.errors import UsageError
 from assay.records.base import Frozen
 from assay.records.device import Box
-from assay.records.estimate import Bound, Layout, MemoryBudget, OperatingPoint, Range, Routing, StepEstimate
+from assay.records.estimate import Bound, Layout, MemoryBudget, OperatingPoint, Range, Routing
 from assay.records.model_shape import ModelShape
-from assay.roofline import ceilings, layouts, memory, step, storages
+from assay.roofline import ceilings, layouts, memory, quick, step, storages
 from assay.roofline.calibration import Calibration
+from assay.roofline.candidates import AS_STORED, Candidate, Miss, Ranking
+from assay.roofline.quick import StepTime
 
-AS_STORED = "as stored"
 MAX_CONCURRENCY = 4096
 """Requests in flight per replica that are considered at most."""
 MAX_STAGES = 4
 PREFILL_TOKENS = 8192
 """Tokens of a prompt that are computed at once at most."""
-
-
-class Candidate(Frozen):
-    """A way to run the model on the devices, at the concurrency with the most tokens/s that keeps the service level."""
-
-    layout: Layout
-    """Of each replica."""
-    replicas: int
-    devices: int
-    """Of all replicas."""
-    storage: str
-    """`as stored`, or the format that the weights would be converted to."""
-    concurrency: int
-    """Requests in flight over all replicas."""
-    output_tokens_per_s: Range
-    """Over all replicas, prompts computed in between."""
-    tokens_per_s_per_device: float
-    ttft_s: Range
-    tpot_s: Range
-    """With the prompts that come in between."""
-    bound: Bound
-    """Of the decode step."""
-    memory: MemoryBudget
-    """Of each replica."""
 
 
 Serving = Callable[[int], "_Point"]
@@ -72,12 +49,14 @@ def rank(
     routing: Routing | None = None,
     calibration: Calibration | None = None,
     limit: int = 20,
-) -> list[Candidate]:
-    """Candidates with the most expected output tokens/s first.
+) -> Ranking:
+    """Candidates with the most expected output tokens/s first, and what fits but is too slow, nearest first.
 
     Steady closed loop of c requests on each replica: every step of decode yields c tokens and ends c / output_tokens
     requests, whose successors' prompts are computed before the next step. Hence tokens/s = c / (decode + c /
     output_tokens * prompt), TPOT is the denominator, and TTFT one prompt plus half of the others' and of a step.
+    Pipeline stages wait as `assay.roofline.pipeline` says: decode for the slowest stage, and prompts that come one by
+    one fill and drain the pipeline each time.
     The middle of the ranges is held against the service level. Of each layout the largest c of a grid of powers of two
     is taken that fits and keeps the level: tokens/s grow with c. Empty when nothing does.
 
@@ -95,7 +74,7 @@ def rank(
         cache_bytes_per_element: 2 for BF16, 1 for FP8.
         routing: how tokens spread over experts.
         calibration: of estimates on this box.
-        limit: candidates returned at most.
+        limit: candidates, and misses, returned at most.
 
     Raises:
         UsageError: no tokens, no devices, or an unknown format.
@@ -107,7 +86,8 @@ def rank(
     budget = box.count if devices is None else min(devices, box.count)
     if budget < 1:
         raise UsageError(f"{devices} devices cannot run a model", hint=f"1 to {box.count}")
-    found = []
+    found: list[Candidate] = []
+    missed: list[Miss] = []
     for name, stored in _stored(shape, box, formats):
         for layout in _layouts(stored, box, budget):
             room = memory.budget(
@@ -121,10 +101,19 @@ def rank(
             serving = _serving(
                 stored, box, layout, input_tokens, output_tokens, cache_bytes_per_element, routing, calibration
             )
-            best = _best(serving, room.sequences(input_tokens + output_tokens), ttft_s, tpot_s) if room.fits else None
+            fits = room.sequences(input_tokens + output_tokens) if room.fits else 0
+            if not fits:
+                continue
+            best, last = _best(serving, fits, ttft_s, tpot_s)
             if best is not None:
                 found.append(_candidate(name, layout, budget // layout.devices, best, room))
-    return sorted(found, key=lambda one: -one.output_tokens_per_s.mid)[:limit]
+            else:
+                over = _over(last, ttft_s, tpot_s)
+                missed.append(Miss(layout=layout, storage=name, ttft_s=last.ttft_s, tpot_s=last.tpot_s, over=over))
+    return Ranking(
+        candidates=sorted(found, key=lambda one: -one.output_tokens_per_s.mid)[:limit],
+        misses=sorted(missed, key=lambda one: one.over)[:limit],
+    )
 
 
 def _stored(shape: ModelShape, box: Box, formats: Sequence[str] | None) -> Iterator[tuple[str, ModelShape]]:
@@ -160,30 +149,37 @@ def _serving(
     routing: Routing | None,
     calibration: Calibration | None,
 ) -> Serving:
-    def at(point: OperatingPoint) -> StepEstimate:
-        return step.estimate(
-            shape,
-            box,
-            layout,
-            point,
-            routing=routing,
-            cache_bytes_per_element=element_bytes,
-            calibration=calibration,
+    limits, law = ceilings.of(box.device), routing or Routing()
+
+    def at(point: OperatingPoint) -> StepTime:
+        if calibration is None:
+            return quick.step_time(
+                shape, box, limits, layout, point, routing=law, cache_bytes_per_element=element_bytes
+            )
+        full = step.estimate(
+            shape, box, layout, point, routing=law, cache_bytes_per_element=element_bytes, calibration=calibration
         )
+        return quick.of_estimate(shape, layout, full)
 
     chunk = min(input_tokens, PREFILL_TOKENS)
-    one = at(OperatingPoint(phase="prefill", sequences=1, context_tokens=(input_tokens - chunk) // 2, new_tokens=chunk))
-    prompt = one.time_s.scaled(input_tokens / chunk)
+    chunks = input_tokens / chunk
+    one = at(
+        OperatingPoint(
+            phase="prefill", sequences=layout.dp, context_tokens=(input_tokens - chunk) // 2, new_tokens=chunk
+        )
+    )
+    pace = one.slowest_share
+    alone = one.time_s.scaled(1 + (chunks - 1) * pace)
 
     def serve(running: int) -> _Point:
         context = input_tokens + output_tokens // 2
         decode = at(OperatingPoint(phase="decode", sequences=running, context_tokens=context))
-        per_step = running / output_tokens
-        cycle = [
-            getattr(decode.time_s, end) + per_step * getattr(prompt, end) / layout.dp for end in ("low", "mid", "high")
-        ]
+        per_step = running / output_tokens / layout.dp * chunks
+        prompts = one.time_s.scaled(per_step if per_step <= 1 else 1 + (per_step - 1) * pace)
+        others = one.time_s.scaled(per_step * pace / 2)
+        cycle = [getattr(decode.time_s, end) + getattr(prompts, end) for end in ("low", "mid", "high")]
         first = [
-            getattr(prompt, end) * (1 + per_step / 2) + getattr(decode.time_s, end) / 2
+            getattr(alone, end) + getattr(others, end) + getattr(decode.time_s, end) / 2
             for end in ("low", "mid", "high")
         ]
         return _Point(
@@ -197,20 +193,30 @@ def _serving(
     return serve
 
 
-def _best(serving: Serving, room: int, ttft_s: float | None, tpot_s: float | None) -> _Point | None:
-    """The largest concurrency that fits and keeps the level, by bisection over powers of two and the room itself."""
-    grid = [2**power for power in range(MAX_CONCURRENCY.bit_length()) if 2**power < min(room, MAX_CONCURRENCY)]
-    grid += [min(room, MAX_CONCURRENCY)] if room else []
+def _best(serving: Serving, room: int, ttft_s: float | None, tpot_s: float | None) -> tuple[_Point | None, _Point]:
+    """The largest concurrency that keeps the level, by bisection over powers of two and the room itself.
+
+    Returns:
+        The largest that keeps it, if any, and the last one looked at: when none does, a single request.
+    """
+    most = min(room, MAX_CONCURRENCY)
+    grid = [*(2**power for power in range(most.bit_length()) if 2**power < most), most]
     best: _Point | None = None
-    low, high = 0, len(grid)
+    low, high = (0, len(grid)) if ttft_s or tpot_s else (len(grid) - 1, len(grid))
     while low < high:
         middle = (low + high) // 2
         point = serving(grid[middle])
-        if (ttft_s is None or point.ttft_s.mid <= ttft_s) and (tpot_s is None or point.tpot_s.mid <= tpot_s):
+        if _over(point, ttft_s, tpot_s) <= 1:
             best, low = point, middle + 1
         else:
             high = middle
-    return best
+    return best, point
+
+
+def _over(point: _Point, ttft_s: float | None, tpot_s: float | None) -> float:
+    """The worse of expected times over their bounds; 0 without bounds."""
+    times = ((point.ttft_s, ttft_s), (point.tpot_s, tpot_s))
+    return max((time.mid / bound_s for time, bound_s in times if bound_s is not None), default=0.0)
 
 
 def _candidate(name: str, layout: Layout, replicas: int, point: _Point, room: MemoryBudget) -> Candidate:

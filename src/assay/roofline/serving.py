@@ -98,7 +98,7 @@ def serving_point(
         output_tokens_per_s=rate,
         prompt_share=share,
         mbu=utilization.mbu(decode, box, decode.tokens_per_s.mid),
-        mbu_at_floor=utilization.mbu(decode, box, decode.ceiling_tokens_per_s),
+        mbu_at_floor=utilization.mbu_at_floor(decode, box),
         mfu=utilization.mfu(shape, box, decode.tokens_per_s.mid),
         speed_of_light=decode.floor_s / decode.time_s.mid if decode.time_s.mid > 0 else 1.0,
         mechanisms=list(mechanisms),

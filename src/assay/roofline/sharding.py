@@ -6,6 +6,7 @@ each: routers, indexers, MLA's down projections, key and value heads once there 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -33,15 +34,65 @@ _FUSED_FFN = (
 """Names to the kernel that engines run them in together."""
 
 
+MXFP4_GROUP, MXFP4_TILE = 32, 64
+"""Engines give each rank whole groups of MXFP4 and round its width up to a tile, so that TP need not divide.
+
+Source: vLLM, model_executor/models/gpt_oss.py (ceil of groups over ranks) and layers/quantization/mxfp4.py (rounded up
+to 64, with FlashInfer's kernels to 256, on AMD to 128); SGLang, layers/quantization/mxfp4.py, likewise. The smallest of
+these is taken.
+"""
+
+
 def local_share(matrix: Matrix, attention: Attention | None, layout: Layout) -> float:
-    """Part of a matrix's weights (all copies) on one rank."""
+    """Part of a matrix's weights (all copies) on one rank, padding included: the shares can add up to more than 1."""
     if matrix.part in ("router", "indexer", "vector"):
         return 1.0
     if matrix.part == "routed_experts":
-        return 1 / (layout.tp * layout.dp)
+        return expert_slice(matrix, layout) / layout.ep
     if matrix.part == "attention" and attention is not None:
         return _attention_share(matrix.name, attention, layout.tp)
     return 1 / layout.tp
+
+
+def expert_slices(layout: Layout) -> int:
+    """Ranks that share each expert."""
+    return layout.tp * layout.dp // layout.ep
+
+
+def expert_slice(matrix: Matrix, layout: Layout) -> float:
+    """Part of one expert's matrix on a rank that has a slice of it."""
+    slices, width = expert_slices(layout), expert_width(matrix)
+    return 1 / slices if width is None else padded_width(width, slices) / width
+
+
+def expert_width(matrix: Matrix) -> int | None:
+    """The dimension that TP cuts, of matrices that engines pad; None for others, and for biases."""
+    if not matrix.storage.name.lower().startswith("mxfp4") or matrix.cols == 1:
+        return None
+    if _ROW_PARALLEL.search(matrix.name):
+        return matrix.cols
+    return matrix.rows // 2 if "gate_up" in matrix.name else matrix.rows
+
+
+def padded_width(width: int, slices: int) -> int:
+    """Width of a rank's slice: whole groups, then whole tiles."""
+    groups = math.ceil(width / MXFP4_GROUP / slices)
+    return math.ceil(groups * MXFP4_GROUP / MXFP4_TILE) * MXFP4_TILE
+
+
+def padding(shape: ModelShape, layout: Layout) -> tuple[int, int, float] | None:
+    """What engines pad experts with: width as stored, width on a rank, bytes on each device; None when they divide."""
+    widths: tuple[int, int] | None = None
+    added = 0.0
+    for count, matrix, _ in placed(shape):
+        width = expert_width(matrix) if matrix.part == "routed_experts" else None
+        if width is None:
+            continue
+        more = local_share(matrix, None, layout) - 1 / (layout.tp * layout.dp)
+        if more > 0:
+            widths = width, padded_width(width, expert_slices(layout))
+            added += count * matrix.weight_bytes * more
+    return None if widths is None else (*widths, added / layout.pp)
 
 
 def activations(matrix: Matrix, share: float) -> tuple[float, float]:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 
 from assay.records.device import Box
-from assay.records.estimate import Bound, Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
+from assay.records.estimate import Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
 from assay.records.model_shape import LayerGroup, ModelShape
-from assay.roofline import attention, ceilings, collectives, experts, glue, matmuls, timing
+from assay.roofline import attention, ceilings, collectives, experts, glue, matmuls, pipeline, timing
+from assay.roofline import calibration as calibrations
 from assay.roofline.calibration import Calibration
 from assay.roofline.ceilings import Ceilings
 from assay.roofline.communication import DEFAULT_ALGORITHMS
@@ -50,30 +51,57 @@ def estimate(
     limits = ceilings.of(box.device)
     share = share_of(layout, point)
     works = list(works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes))
-    touched = sum(work.floor_bytes for work in works if not work.avoidable) / layout.pp
-    resident = min(1.0, limits.cache_bytes / touched) if touched else 0.0
-    ops = timing.merge(
-        timing.message(work, box, algorithms) if work.collective else timing.kernel(work, limits, resident)
-        for work in works
-    )
-    host = limits.profile.host_sequence_s.scaled(max(1.0, share.sequences))
-    found = _sum_up(shape, layout, point, routing, ops, host, timing.add(limits.profile.host_step_s, host))
+    resident = resident_share(works, layout, limits)
+
+    def timed(each: Iterable[Work]) -> list[OpTime]:
+        return timing.merge(
+            timing.message(work, box, algorithms) if work.collective else timing.kernel(work, limits, resident)
+            for work in each
+        )
+
+    ops = timed(works)
+    if layout.pp > 1:
+        if point.phase == "prefill":
+            cut = finest_share(layout, point)
+            ops = _with_floors(
+                ops,
+                timed(works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes, cut)),
+            )
+        waiting = pipeline.wait(shape, layout, point, ops)
+        ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
+    sequences = limits.profile.host_sequence_s.scaled(max(1.0, share.sequences))
+    found = _sum_up(shape, layout, point, routing, ops, sequences, host_s(limits, share))
     notes = _notes(shape, box, layout, point, limits, resident)
     told = found.model_copy(update={"notes": [*notes, *shape.assumed]})
-    return told if calibration is None else apply(told, calibration)
+    return told if calibration is None else calibrations.apply(told, calibration)
+
+
+def resident_share(works: Iterable[Work], layout: Layout, limits: Ceilings) -> float:
+    """Part of what a step must read that the last-level cache could keep from the step before."""
+    touched = sum(work.floor_bytes for work in works if not work.avoidable) / layout.pp
+    return min(1.0, limits.cache_bytes / touched) if touched else 0.0
+
+
+def host_s(limits: Ceilings, share: Share) -> Range:
+    """Expected seconds of a step outside of kernels."""
+    return timing.add(limits.profile.host_step_s, limits.profile.host_sequence_s.scaled(max(1.0, share.sequences)))
 
 
 def share_of(layout: Layout, point: OperatingPoint) -> Share:
     """What one attention rank of a pipeline stage computes at a time.
 
-    Pipeline stages work on different micro-batches, so that a step over all layers takes a micro-batch of 1/pp of the
-    sequences, and all sequences advance in that time. A prefill is cut into chunks that keep the stages filled; filling
-    and draining are not counted.
+    Pipeline stages work on different micro-batches of whole sequences, so that a step over all layers takes a
+    micro-batch of 1/pp of them; what stages wait for each other is `pipeline.wait`.
     """
-    per_group = math.ceil(point.sequences / layout.dp)
-    per_stage = per_group / layout.pp
-    if point.phase == "decode":
-        per_stage = math.ceil(per_stage)
+    return _share(layout, point, math.ceil(math.ceil(point.sequences / layout.dp) / layout.pp))
+
+
+def finest_share(layout: Layout, point: OperatingPoint) -> Share:
+    """The same if prompts were cut so finely that no stage ever waits: what the floor of a prefill takes."""
+    return _share(layout, point, math.ceil(point.sequences / layout.dp) / layout.pp)
+
+
+def _share(layout: Layout, point: OperatingPoint, per_stage: float) -> Share:
     return Share(
         sequences=per_stage,
         new_tokens=point.new_tokens,
@@ -90,9 +118,10 @@ def works_of(
     routing: Routing,
     cache_bytes_per_element: float,
     last_level_cache_bytes: float,
+    share: Share | None = None,
 ) -> Iterator[Work]:
     """Everything that the busiest rank of each stage does, all stages after each other."""
-    share = share_of(layout, point)
+    share = share or share_of(layout, point)
     yield from matmuls.outer(shape, layout, share, point.phase, last_level_cache_bytes)
     yield from glue.of_step(shape, share, point.phase)
     yield from collectives.of_step(shape, layout, share, point.phase)
@@ -150,17 +179,10 @@ def _sum_up(
         sequences_s=sequences,
         tokens_per_s=Range(low=point.tokens / time.high, mid=point.tokens / time.mid, high=point.tokens / time.low),
         ceiling_tokens_per_s=point.tokens / floor if floor > 0 else math.inf,
-        bound=_bound(ops, overhead),
+        bound=timing.largest_bound(ops, overhead.mid),
         experts_hit=distinct,
         tokens_per_expert=pairs_each,
     )
-
-
-def _bound(ops: list[OpTime], overhead: Range) -> Bound:
-    totals: dict[Bound, float] = {"launch": overhead.mid}
-    for op in ops:
-        totals[op.bound] = totals.get(op.bound, 0.0) + op.time_s.mid
-    return max(totals, key=lambda bound: totals[bound])
 
 
 def _notes(
@@ -180,45 +202,21 @@ def _notes(
             "Floors and the ceiling allow for routing as skewed as Zipf with exponent "
             f"{experts.MOST_SKEWED.exponent:g}: prompts that resemble each other can touch fewer experts and be faster."
         )
-    if layout.pp > 1 and point.phase == "prefill":
-        notes.append("Filling and draining of the pipeline is not counted.")
+    if layout.pp > 1:
+        notes.append(
+            f"The stages have {pipeline.micro_batches(layout, point)} micro-batches; `pipeline.wait` is filling and "
+            "draining in prefill, and waiting for the slowest stage in decode; engines that cut prompts finer wait "
+            "less."
+        )
     if layout.ep > 1 and not collectives.uses_all_to_all(box, layout):
         notes.append("No fabric of NVLink's class: experts get tokens by gathering and sums, not by all-to-all.")
     return notes
 
 
-def apply(step: StepEstimate, calibration: Calibration) -> StepEstimate:
-    """The same step with every expected time corrected; floors are untouched, and no time falls below its own."""
-    factors: dict[Bound, float] = {
-        "memory": calibration.memory,
-        "compute": calibration.compute,
-        "communication": calibration.communication,
-        "launch": calibration.overhead,
-    }
-    ops = [_scaled(op, factors[op.bound], calibration.spread) for op in step.ops]
-    sequences = step.sequences_s.scaled(calibration.sequences)
-    per_step = timing.add(step.overhead_s, step.sequences_s.scaled(-1.0)).scaled(calibration.overhead)
-    overhead = _narrowed(timing.add(per_step, sequences), calibration.spread, 0.0)
-    time = timing.add(overhead, *(op.time_s for op in ops))
-    tokens = step.point.tokens
-    return step.model_copy(
-        update={
-            "ops": sorted(ops, key=lambda op: -op.time_s.mid),
-            "overhead_s": overhead,
-            "sequences_s": sequences,
-            "time_s": time,
-            "tokens_per_s": Range(low=tokens / time.high, mid=tokens / time.mid, high=tokens / time.low),
-            "bound": _bound(ops, overhead),
-        }
-    )
-
-
-def _scaled(op: OpTime, factor: float, spread: float) -> OpTime:
-    return op.model_copy(update={"time_s": _narrowed(op.time_s.scaled(factor), spread, op.floor_s)})
-
-
-def _narrowed(time: Range, spread: float, floor: float) -> Range:
-    """About 90% of a log-normal error of that spread, which measurements have put in place of the kernels' range."""
-    width = math.exp(1.645 * spread) if spread > 0 else None
-    low, high = (time.low, time.high) if width is None else (time.mid / width, time.mid * width)
-    return Range(low=max(low, floor), mid=max(time.mid, floor), high=max(high, floor))
+def _with_floors(ops: list[OpTime], lower: Iterable[OpTime]) -> list[OpTime]:
+    """The operations with the floors of others by the same names."""
+    floors = {op.name: op for op in lower}
+    return [
+        op.model_copy(update={"floor_s": floors[op.name].floor_s, "floor_bytes": floors[op.name].floor_bytes})
+        for op in ops
+    ]

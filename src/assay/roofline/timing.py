@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from assay.records.device import Basis, Box
 from assay.records.estimate import Bound, OpTime, Range
 from assay.roofline import communication, efficiency
 from assay.roofline.ceilings import Ceilings, Rate
-from assay.roofline.efficiency import Kind
 from assay.roofline.work import Work
 
 _BASES: tuple[Basis, ...] = ("measured", "elsewhere", "spec", "assumed")
 Speed = int
 _FAST, _USUAL, _SLOW = 0, 1, 2
+Speeds = tuple[float, float, float]
+_NO_TIME: Speeds = (0.0, 0.0, 0.0)
 
 
-def kernel(work: Work, ceilings: Ceilings, resident: float) -> OpTime:
-    """Time of an operation on the device.
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of one kind of operation: floor, and fast, usual and slow kernels, none below the floor."""
+
+    floor_s: float
+    low_s: float
+    mid_s: float
+    high_s: float
+    bound: Bound
+
+
+def kernel_cost(work: Work, ceilings: Ceilings, resident: float) -> Cost:
+    """Seconds of an operation on the device.
 
     floor = max(operations / peak rate, unavoidable bytes / peak bandwidth). Expected = the larger of operations and
     bytes over what kernels reach of either, plus start and ramp of every call.
@@ -29,32 +42,17 @@ def kernel(work: Work, ceilings: Ceilings, resident: float) -> OpTime:
         resident: part of the step's bytes that the last-level cache could keep from the step before.
     """
     rate = ceilings.flop.get(work.compute) if work.compute else None
-    math_s, memory_s, fixed_s = (
-        [part(work, ceilings, rate, speed) for speed in (_FAST, _USUAL, _SLOW)]
-        for part in (_math_s, _memory_s, _fixed_s)
-    )
     floor = 0.0 if work.avoidable else _floor_s(work, ceilings, rate, resident)
-    times = [max(m, b) + f for m, b, f in zip(math_s, memory_s, fixed_s, strict=True)]
+    math_s, memory_s, fixed_s = _math_s(work, ceilings, rate), _memory_s(work, ceilings), _fixed_s(work, ceilings)
+    low, mid, high = (max(floor, max(m, b) + f) for m, b, f in zip(math_s, memory_s, fixed_s, strict=True))
     kind: Bound = "compute" if math_s[_USUAL] > memory_s[_USUAL] else "memory"
     if fixed_s[_USUAL] > max(math_s[_USUAL], memory_s[_USUAL]):
         kind = "launch"
-    bases: list[Basis] = [ceilings.read.basis] if work.bytes else []
-    return OpTime(
-        name=work.name,
-        part=work.part,
-        calls=work.calls,
-        flops=work.flops,
-        read_bytes=work.bytes,
-        compute=ceilings.runs_as.get(work.compute) if work.compute else None,
-        floor_s=floor,
-        time_s=_range(floor, times),
-        bound=kind,
-        basis=_worst_last([*bases, *([rate.basis] if rate else [])]),
-    )
+    return Cost(floor, low, mid, high, kind)
 
 
-def message(work: Work, box: Box, algorithms: Iterable[str]) -> OpTime:
-    """Time of a collective: the link's floor, and the expected curve."""
+def message_cost(work: Work, box: Box, algorithms: Iterable[str]) -> tuple[Cost, Basis]:
+    """Seconds of a collective: the link's floor, and the expected curve with what it rests on."""
     assert work.collective is not None
     each, basis = communication.collective_s(
         box, work.collective, work.world, work.message_bytes, algorithms=algorithms
@@ -62,6 +60,32 @@ def message(work: Work, box: Box, algorithms: Iterable[str]) -> OpTime:
     floor = 0.0
     if not work.avoidable:
         floor = work.calls * communication.wire_floor_s(box, work.collective, work.world, work.message_bytes)
+    low, mid, high = (max(floor, work.calls * one) for one in (each.low, each.mid, each.high))
+    return Cost(floor, low, mid, high, "communication"), basis
+
+
+def kernel(work: Work, ceilings: Ceilings, resident: float) -> OpTime:
+    """An operation on the device, as a record; arguments as of `kernel_cost`."""
+    cost = kernel_cost(work, ceilings, resident)
+    rate = ceilings.flop.get(work.compute) if work.compute else None
+    return OpTime(
+        name=work.name,
+        part=work.part,
+        calls=work.calls,
+        flops=work.flops,
+        read_bytes=work.bytes,
+        compute=ceilings.runs_as.get(work.compute) if work.compute else None,
+        floor_s=cost.floor_s,
+        floor_bytes=0.0 if work.avoidable else work.floor_bytes * (1 - resident),
+        time_s=Range(low=cost.low_s, mid=cost.mid_s, high=cost.high_s),
+        bound=cost.bound,
+        basis=[_binding(cost.bound, work, ceilings, rate)],
+    )
+
+
+def message(work: Work, box: Box, algorithms: Iterable[str]) -> OpTime:
+    """A collective, as a record; arguments as of `message_cost`."""
+    cost, basis = message_cost(work, box, algorithms)
     return OpTime(
         name=work.name,
         part=work.part,
@@ -70,11 +94,20 @@ def message(work: Work, box: Box, algorithms: Iterable[str]) -> OpTime:
         read_bytes=work.bytes,
         collective=work.collective,
         message_bytes=work.message_bytes,
-        floor_s=floor,
-        time_s=_range(floor, [work.calls * each.low, work.calls * each.mid, work.calls * each.high]),
+        floor_s=cost.floor_s,
+        time_s=Range(low=cost.low_s, mid=cost.mid_s, high=cost.high_s),
         bound="communication",
         basis=[basis],
     )
+
+
+def _binding(kind: Bound, work: Work, ceilings: Ceilings, rate: Rate | None) -> Basis:
+    """What the ceiling that binds rests on: the others change nothing."""
+    if kind == "launch":
+        return ceilings.launch_basis
+    if kind == "compute":
+        return rate.basis if rate else "assumed"
+    return ceilings.cache_basis if _fits_cache(work, ceilings) else ceilings.read.basis
 
 
 def merge(ops: Iterable[OpTime]) -> list[OpTime]:
@@ -94,9 +127,10 @@ def _added(one: OpTime, other: OpTime) -> OpTime:
             "flops": one.flops + other.flops,
             "read_bytes": one.read_bytes + other.read_bytes,
             "floor_s": one.floor_s + other.floor_s,
+            "floor_bytes": one.floor_bytes + other.floor_bytes,
             "time_s": add(one.time_s, other.time_s),
             "bound": larger.bound,
-            "basis": _worst_last([*one.basis, *other.basis]),
+            "basis": worst_last([*one.basis, *other.basis]),
         }
     )
 
@@ -115,11 +149,16 @@ def _floor_s(work: Work, ceilings: Ceilings, rate: Rate | None, resident: float)
     return max(seconds, work.floor_flops / rate.peak if rate else 0.0)
 
 
-def _math_s(work: Work, ceilings: Ceilings, rate: Rate | None, speed: Speed) -> float:
+def _math_s(work: Work, ceilings: Ceilings, rate: Rate | None) -> Speeds:
     if rate is None or not work.flops:
-        return 0.0
-    reached = _fast_first(rate.reached)[speed] * _fast_first(ceilings.profile.compute_share[work.kind])[speed]
-    return work.flops * _padding(work.rows_per_expert, speed) / reached
+        return _NO_TIME
+    reached, shares = rate.reached, ceilings.profile.compute_share[work.kind]
+    rows, flops = work.rows_per_expert, work.flops
+    return (
+        flops * _padding(rows, _FAST) / (reached.high * shares.high),
+        flops * _padding(rows, _USUAL) / (reached.mid * shares.mid),
+        flops * _padding(rows, _SLOW) / (reached.low * shares.low),
+    )
 
 
 def _padding(rows: float | None, speed: Speed) -> float:
@@ -136,41 +175,37 @@ def _padding(rows: float | None, speed: Speed) -> float:
     return (rows + most / 2) / rows
 
 
-def _memory_s(work: Work, ceilings: Ceilings, _: Rate | None, speed: Speed) -> float:
-    if not work.bytes:
-        return 0.0
-    reached = _reached_read(work, ceilings)
-    return work.bytes / (_fast_first(reached)[speed] * _read_share(work.kind, ceilings, speed))
-
-
-def _reached_read(work: Work, ceilings: Ceilings) -> Range:
+def _memory_s(work: Work, ceilings: Ceilings) -> Speeds:
     """Passes over activations run out of the last-level cache while they fit there."""
-    fits = work.kind in ("elementwise", "sampling") and work.bytes / work.calls <= ceilings.cache_bytes / 2
-    return ceilings.cache_read if fits else ceilings.read.reached
+    if not work.bytes:
+        return _NO_TIME
+    reached = ceilings.cache_read if _fits_cache(work, ceilings) else ceilings.read.reached
+    shares = ceilings.profile.read_share[work.kind]
+    return (
+        work.bytes / (reached.high * shares.high),
+        work.bytes / (reached.mid * shares.mid),
+        work.bytes / (reached.low * shares.low),
+    )
 
 
-def _read_share(kind: Kind, ceilings: Ceilings, speed: Speed) -> float:
-    return _fast_first(ceilings.profile.read_share[kind])[speed]
+def _fits_cache(work: Work, ceilings: Ceilings) -> bool:
+    return work.kind in ("elementwise", "sampling") and work.bytes / work.calls <= ceilings.cache_bytes / 2
 
 
-def _fixed_s(work: Work, ceilings: Ceilings, _: Rate | None, speed: Speed) -> float:
-    launch, ramp = ceilings.launch_s, ceilings.profile.ramp_s
-    return work.calls * (_slow_last(launch)[speed] + _slow_last(ramp)[speed])
+def _fixed_s(work: Work, ceilings: Ceilings) -> Speeds:
+    launch, ramp, calls = ceilings.launch_s, ceilings.profile.ramp_s, work.calls
+    return calls * (launch.low + ramp.low), calls * (launch.mid + ramp.mid), calls * (launch.high + ramp.high)
 
 
-def _fast_first(rates: Range) -> tuple[float, float, float]:
-    return rates.high, rates.mid, rates.low
+def largest_bound(ops: Iterable[OpTime], overhead_s: float) -> Bound:
+    """What bounds the largest part of a step's expected time; what the host takes counts as launches."""
+    totals: dict[Bound, float] = {"launch": overhead_s}
+    for op in ops:
+        totals[op.bound] = totals.get(op.bound, 0.0) + op.time_s.mid
+    return max(totals, key=lambda bound: totals[bound])
 
 
-def _slow_last(times: Range) -> tuple[float, float, float]:
-    return times.low, times.mid, times.high
-
-
-def _range(floor: float, times: list[float]) -> Range:
-    low, mid, high = (max(floor, time) for time in times)
-    return Range(low=low, mid=mid, high=high)
-
-
-def _worst_last(bases: Iterable[Basis]) -> list[Basis]:
+def worst_last(bases: Iterable[Basis]) -> list[Basis]:
+    """Each once, the weakest last."""
     found = set(bases)
     return [basis for basis in _BASES if basis in found]

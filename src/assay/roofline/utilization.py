@@ -22,6 +22,16 @@ def mbu(step: StepEstimate, box: Box, measured_tokens_per_s: float) -> float:
     return moved / time_s / ceilings.of(box.device).read.peak
 
 
+def mbu_at_floor(step: StepEstimate, box: Box) -> float:
+    """MBU if every operation took its floor: how much of the floor is memory, at most 1.
+
+    Counted are the bytes that the floor counts (the fewest experts, nothing that the last-level cache could keep), so
+    that it is not comparable with `mbu` of a measured run, which counts the experts that are expected.
+    """
+    moved = sum(op.floor_bytes for op in step.ops if op.collective is None)
+    return moved / step.floor_s / ceilings.of(box.device).read.peak if step.floor_s > 0 else 0.0
+
+
 def mfu(shape: ModelShape, box: Box, tokens_per_s: float) -> float:
     """Model FLOPs utilization: time the matmuls would take at their peaks over the time they took.
 

@@ -11,8 +11,11 @@ A range is taken to cover its own bias: with no evidence the corrected range is 
 shrinkage widens w, because w is learned from residuals that each leave their own observation out; what noise the
 correction itself brings in is added by `noise_of`.
 
-Sources: two-level normal model, Lindley & Smith 1972; Gelman et al., Bayesian Data Analysis (2013), section 5.4; moment
-estimate of a variance under known noise, DerSimonian & Laird 1986; beta-binomial as in Gelman et al., section 2.4.
+An effect far from everything (a cliff) is weighed down: (n + 1) / (n + z^2) for its standardized residual z.
+
+Sources: weights of Student residuals, Lange, Little & Taylor 1989; two-level normal model, Lindley & Smith 1972, and
+Gelman et al., Bayesian Data Analysis (2013), section 5.4; moment estimate of a variance under known noise, DerSimonian
+& Laird 1986; beta-binomial, Gelman et al., section 2.4.
 """
 
 from __future__ import annotations
@@ -32,8 +35,12 @@ FACTORS = (0.0, 3.0)
 """A factor below 0 would say: the more was promised the more is lost."""
 WIDENINGS = (0.5, 3.0)
 OUTLIER = 4.0
-"""A residual counts for at most this many stated standard deviations: one cliff does not widen all others without end."""
-ITERATIONS = 12
+"""A residual counts for at most this many stated standard deviations: one cliff does not widen all others at will."""
+TAIL_DEGREES = 4.0
+"""Degrees of freedom of the Student distribution that residuals are weighed by, so that a cliff moves little."""
+ITERATIONS = 20
+CLOSE = 1e-4
+"""Far below what anybody sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,9 @@ class _Sums:
     information: float = 0.0
     weighted: float = 0.0
 
+    def __mul__(self, weight: float) -> _Sums:
+        return _Sums(self.information * weight, self.weighted * weight)
+
     def __sub__(self, other: _Sums) -> _Sums:
         return _Sums(max(self.information - other.information, 0.0), self.weighted - other.weighted)
 
@@ -74,6 +84,8 @@ class Fit:
     """Factors and widening."""
 
     widening: float
+    weights: tuple[float, ...] = ()
+    """What each observation counts for: about 1, and near 0 for one far from everything."""
     sums: dict[str, _Sums] = field(default_factory=dict)
 
     @property
@@ -87,21 +99,23 @@ class Fit:
 
 
 def fit(observed: Sequence[Observed]) -> Fit:
-    """Learn factors and widening by turns until they agree."""
-    widening, sums = 1.0, _sums(observed, 1.0)
+    """Learn factors, widening and weights by turns until they agree."""
+    found = _with(observed, 1.0, (1.0,) * len(observed))
     for _ in range(ITERATIONS):
-        before, widening = widening, _widening(observed, sums, widening)
-        sums = _sums(observed, widening)
-        if abs(widening - before) < 1e-4:  # noqa: PLR2004 - far below what anybody sees
+        before = found
+        left_out = [_without(one, weight, before) for one, weight in zip(observed, before.weights, strict=True)]
+        weights = tuple(_weight(one, known, before.widening) for one, known in zip(observed, left_out, strict=True))
+        found = _with(observed, _widening(observed, left_out), weights)
+        if abs(found.widening - before.widening) < CLOSE and abs(found.overall.mean - before.overall.mean) < CLOSE:
             break
-    return Fit(widening=widening, sums=sums)
+    return found
 
 
 def noise_of(factor_variance: float) -> float:
     """Variance that an estimated factor would have if the truth were 1: what correcting by it adds to a range.
 
-    A posterior mean with prior variance P and posterior variance V scatters by V (1 - V / P) around its expectation: not
-    at all without evidence, and like V with much of it.
+    A posterior mean with prior variance P and posterior variance V scatters by V (1 - V / P) around its expectation:
+    not at all without evidence, and like V with much of it.
     """
     prior = OVERALL_SD**2 + GROUP_SD**2
     return factor_variance * max(0.0, 1 - factor_variance / prior)
@@ -122,11 +136,23 @@ def _information(one: Observed, widening: float) -> _Sums:
     return _Sums(one.middle**2 / variance, one.middle * one.estimate / variance)
 
 
-def _sums(observed: Sequence[Observed], widening: float) -> dict[str, _Sums]:
+def _with(observed: Sequence[Observed], widening: float, weights: tuple[float, ...]) -> Fit:
     sums: dict[str, _Sums] = defaultdict(_Sums)
-    for one in observed:
-        sums[one.group] += _information(one, widening)
-    return dict(sums)
+    for one, weight in zip(observed, weights, strict=True):
+        sums[one.group] += _information(one, widening) * weight
+    return Fit(widening=widening, weights=weights, sums=dict(sums))
+
+
+def _without(one: Observed, weight: float, found: Fit) -> Normal:
+    """A group's factor as all but this observation know it."""
+    rest = found.sums[one.group] - _information(one, found.widening) * weight
+    return _own({**found.sums, one.group: rest}, one.group)
+
+
+def _weight(one: Observed, known: Normal, widening: float) -> float:
+    variance = (widening * one.spread) ** 2 + one.standard_error**2 + one.middle**2 * known.variance
+    square = (one.estimate - known.mean * one.middle) ** 2 / variance
+    return (TAIL_DEGREES + 1) / (TAIL_DEGREES + square)
 
 
 def _common(sums: dict[str, _Sums], *, without: str | None = None) -> Normal:
@@ -149,14 +175,13 @@ def _own(sums: dict[str, _Sums], name: str) -> Normal:
     return Normal((precision * others.mean + own.weighted) / total, 1 / total)
 
 
-def _widening(observed: Sequence[Observed], sums: dict[str, _Sums], widening: float) -> float:
+def _widening(observed: Sequence[Observed], left_out: Sequence[Normal]) -> float:
     """Moment estimate of w: squared residuals less their noise, in units of s^2, weighed by what they tell of w."""
     total, weights = WIDTH_DEGREES, WIDTH_DEGREES
-    for one in observed:
-        rest = {**sums, one.group: sums[one.group] - _information(one, widening)}
-        factor = clamped(_own(rest, one.group).mean, FACTORS)
+    for one, known in zip(observed, left_out, strict=True):
         noise, own = one.standard_error**2, one.spread**2
-        square = min((one.estimate - factor * one.middle) ** 2, OUTLIER**2 * (own + noise))
+        residual = one.estimate - clamped(known.mean, FACTORS) * one.middle
+        square = min(residual**2, OUTLIER**2 * (own + noise))
         weight = (own / (own + noise)) ** 2
         total += weight * (square - noise) / own
         weights += weight

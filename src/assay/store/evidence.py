@@ -52,6 +52,10 @@ class Evidence:
                 yield from self._ended_run(parts["outcome"], parts.get("files", {}))
             case EventKind.VERDICT_REACHED if "verdict" in parts:
                 yield from self._unknown(parts["verdict"].runs)
+            case EventKind.DIAL_SETTLED if "result" in parts:
+                yield from self._unknown(parts["result"].runs)
+            case EventKind.ABLATED if "ablation" in parts:
+                yield from self._unknown(parts["ablation"].runs)
             case EventKind.CAMPAIGN_FINISHED if "headline" in parts:
                 yield from self._unknown(parts["headline"].runs)
 

@@ -6,12 +6,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from assay.records.dials import DialResult
 from assay.records.event import EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
+from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
-from assay.records.state import ScreenResult
+from assay.records.state import Ablation, ScreenResult
 from assay.records.verdict import Calibration, Headline, Verdict
 
 SHAPES: dict[EventKind, dict[str, Any]] = {
@@ -23,15 +25,24 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
         "model": ModelFacts,
         "assay_version": str,
     },
-    EventKind.PLAN_WRITTEN: {"hypotheses": list[Hypothesis], "passed_over": dict[str, str]},
+    EventKind.PLAN_WRITTEN: {
+        "hypotheses": list[Hypothesis],
+        "passed_over": dict[str, str],
+        "earlier_scores": list[PredictionScore],
+    },
     EventKind.RUN_INTENDED: {"intent": RunIntent},
     EventKind.SERVER_STARTED: {"run_id": str, "server": ServerIdentity},
     EventKind.RUN_ENDED: {"outcome": RunOutcome, "files": dict[str, str]},
     EventKind.CALIBRATED: {"calibration": Calibration},
+    EventKind.DIAL_SETTLED: {"result": DialResult},
     EventKind.SCREENED: {"result": ScreenResult},
     EventKind.VERDICT_REACHED: {"verdict": Verdict},
+    EventKind.ABLATED: {"ablation": Ablation},
     EventKind.CAMPAIGN_FINISHED: {"headline": Headline},
 }
+
+LATER: dict[EventKind, set[str]] = {EventKind.PLAN_WRITTEN: {"earlier_scores"}}
+"""Keys that records written by an earlier Assay lack."""
 
 
 def parse_payload(kind: EventKind, payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -42,7 +53,10 @@ def parse_payload(kind: EventKind, payload: dict[str, Any]) -> tuple[dict[str, A
     """
     shape = SHAPES[kind]
     parts: dict[str, Any] = {}
-    problems = [f"expected the keys {sorted(shape)}, found {sorted(payload)}"] if set(shape) != set(payload) else []
+    differ = set(shape) ^ set(payload)
+    problems = (
+        [f"expected the keys {sorted(shape)}, found {sorted(payload)}"] if differ - LATER.get(kind, set()) else []
+    )
     for name in shape.keys() & payload.keys():
         try:
             parts[name] = TypeAdapter(shape[name]).validate_python(payload[name])

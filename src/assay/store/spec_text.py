@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
+from inspect import cleandoc
 from typing import Any, cast
 
 import tomlkit
@@ -52,7 +53,19 @@ def _value(table: Container | Table, name: str, value: Any, field: FieldInfo, mo
     if value is None:
         _comment(table, f'{name} = "..."')  # TOML has no null
     else:
-        table.add(name, tomlkit.item(list(value) if isinstance(value, tuple) else value))
+        table.add(name, _item(value))
+
+
+def _item(value: Any) -> Any:
+    """As TOML has it; records in a list become inline tables, one a line."""
+    if not isinstance(value, list) or not any(isinstance(one, BaseModel) for one in value):
+        return tomlkit.item(list(value) if isinstance(value, tuple) else value)
+    rows = tomlkit.array().multiline(multiline=True)
+    for one in value:
+        row = tomlkit.inline_table()
+        row.update(one.model_dump(mode="json", exclude_none=True))
+        rows.append(row)
+    return rows
 
 
 def _table(
@@ -78,6 +91,6 @@ def _table(
 
 
 def _comment(table: Container | Table, text: str) -> None:
-    for paragraph in text.splitlines():
+    for paragraph in cleandoc(text).splitlines():
         for line in textwrap.wrap(paragraph, _WIDTH, break_long_words=False):
             cast("Container", table).add(tomlkit.comment(line))

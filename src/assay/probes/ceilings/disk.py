@@ -17,6 +17,8 @@ CHUNK_BYTES = 4 << 20
 SECONDS = 1.5
 """At most; a slow disk is read for so long."""
 FEWEST_SAMPLES = 4
+LEAST_COLD = 0.5
+"""Share of the bytes that must come from the device for it to be a benchmark of the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,11 @@ class DiskRead:
         if len(samples) < FEWEST_SAMPLES:
             raise NotMeasurable(f"{path} has {read_bytes} bytes: too few to time")
         cold = None if before is None or after is None else min(1.0, (after - before) / read_bytes)
+        if cold is not None and cold < LEAST_COLD:
+            raise NotMeasurable(
+                f"the kernel fetched only {100 * cold:.0f}% of {path} from a device: the rest stays in the page cache "
+                "(a server may have it mapped), or its file system does not count"
+            )
         told = "unknown here" if cold is None else f"{100 * cold:.0f}%"
         return Reading(
             samples=samples,

@@ -11,6 +11,8 @@ from assay.records.ceilings import Measurement
 
 ATTEMPTS = 3
 """Of one benchmark, when other processes disturb it; the least disturbed one is kept, and says that it was."""
+PATIENCE = 1.5
+"""Nothing is repeated once this many times the expected time is spent: on a busy machine nothing would end."""
 
 
 def measure(benchmarks: Sequence[MicroBenchmark], say: Say) -> tuple[list[Measurement], dict[str, str]]:
@@ -22,7 +24,8 @@ def measure(benchmarks: Sequence[MicroBenchmark], say: Say) -> tuple[list[Measur
     for benchmark in benchmarks:
         say(describe(benchmark), time.monotonic() - began_s, expected_s)
         try:
-            found.append(_quietest(benchmark))
+            attempts = ATTEMPTS if time.monotonic() - began_s < PATIENCE * expected_s else 1
+            found.append(_quietest(benchmark, attempts))
         except NotMeasurable as reason:
             missing[describe(benchmark)] = str(reason)
     return found, missing
@@ -41,9 +44,9 @@ def describe(benchmark: MicroBenchmark) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _quietest(benchmark: MicroBenchmark) -> Measurement:
+def _quietest(benchmark: MicroBenchmark, attempts: int) -> Measurement:
     tries: list[Measurement] = []
-    while len(tries) < ATTEMPTS and not any(one.trusted for one in tries):
+    while len(tries) < attempts and not any(one.trusted for one in tries):
         tries.append(_once(benchmark))
         if not tries[-1].correct:
             break  # a wrong result is no disturbance: it would be wrong again

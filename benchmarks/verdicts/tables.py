@@ -1,0 +1,210 @@
+"""From played campaigns to the tables of docs/verdicts.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from benchmarks.verdicts import fixed
+from benchmarks.verdicts.box import DRIFTS, Box, shuffled
+from benchmarks.verdicts.figures import clustered_share, mean, share, table
+from benchmarks.verdicts.kept import Kept
+from benchmarks.verdicts.looks import runs_of_screen, screen
+from benchmarks.verdicts.ours import Cell, Played, Stage
+from benchmarks.verdicts.rivals import Decided, best_of_sweep, keep_and_confirm
+from benchmarks.verdicts.studies import (
+    MULTIPLES,
+    POWER_BOXES,
+    SDS,
+    WORTHS,
+    detectable,
+    fast_drifts,
+    mix,
+    null_cell,
+    power_cell,
+)
+
+from assay.records.spec import Budget
+
+Rival = Callable[[Sequence[float], Box], Decided]
+RIVAL_CAMPAIGNS = 2000
+DRIFT_NAMES = {"none": "none", "linear": "rises by 2%", "walk": "random walk, 2%"}
+FAST_NAMES = {"linear": "rises by 2% in 21 runs", "walk": "random walk, 2% in 21 runs"}
+LAW_NAMES = {"normal": "normal", "t4": "t, 4 degrees"}
+LOOK_CAMPAIGNS = 500
+MOST_POWER = 0.995
+"""More is not asked of the fixed design, where every one of our campaigns found it."""
+LOOK_CANDIDATES = 8
+STAGES: tuple[Stage, ...] = ("screen", "composition", "confirmation")
+
+
+def nulls(kept: Kept) -> str:
+    """Campaigns that adopt anything useless."""
+    rows = [_null_row(kept, DRIFT_NAMES[d], [null_cell(sd, w, d) for w in WORTHS]) for sd in SDS for d in DRIFTS]
+    rows += [_null_row(kept, FAST_NAMES[cell.drift], [cell]) for cell in fast_drifts()]
+    head = ["run noise", "drift", "Assay, worth 1%", "runs", "Assay, worth 5%"]
+    return table([*head, "keep 1%, confirm 0.5%", "best of sweep"], rows)
+
+
+def _null_row(kept: Kept, drift: str, cells: list[Cell]) -> list[str]:
+    ours = [list(kept.of(cell).values()) for cell in cells]
+    return [
+        f"{100 * cells[0].sd:g}%",
+        drift,
+        _adopting(ours[0]),
+        _runs(ours[0]),
+        _adopting(ours[1]) if len(ours) > 1 else "-",
+        _rival_adopting(keep_and_confirm, cells[0]),
+        _rival_adopting(best_of_sweep, cells[0]),
+    ]
+
+
+def _adopting(played: list[Played]) -> str:
+    return f"{share(sum(bool(p.adopted) for p in played), len(played))} of {len(played)}"
+
+
+def _runs(played: list[Played]) -> str:
+    return f"{fmean(p.runs for p in played):.0f}" if played else "-"
+
+
+def rival_campaigns(rule: Rival, cell: Cell) -> list[tuple[Decided, list[float]]]:
+    """Every seed's decision, with the true effects in the order of measuring; the drift totals over these runs."""
+    found = []
+    for seed in range(RIVAL_CAMPAIGNS):
+        effects = shuffled(cell.effects, seed)
+        found.append((rule(effects, cell.box(seed, len(effects) + 1)), effects))
+    return found
+
+
+def _rival_adopting(rule: Rival, cell: Cell) -> str:
+    decided = rival_campaigns(rule, cell)
+    return share(sum(bool(one.adopted) for one, _ in decided), len(decided))
+
+
+def power(kept: Kept) -> str:
+    """One gain of a multiple of the minimum detectable effect among nine useless flags."""
+    rows = []
+    for sd, worth in POWER_BOXES:
+        for multiple in MULTIPLES:
+            cell = power_cell(sd, worth, multiple)
+            played = list(kept.of(cell).values())
+            gain = max(cell.effects)
+            found = sum(gain in p.adopted for p in played)
+            rows.append(
+                [
+                    f"{100 * sd:g}%",
+                    f"{100 * worth:g}%",
+                    f"{multiple}x ({100 * multiple * detectable(sd):.1f}%)",
+                    str(len(played)),
+                    share(found, len(played)) if multiple else "-",
+                    share(sum(any(e <= 0 for e in p.adopted) for p in played), len(played)),
+                    mean([float(p.runs) for p in played], 1),
+                    mean([float(t.brackets) for p in played for t in p.told if t.stage == "screen" and t.true == gain]),
+                ]
+            )
+    head = ["run noise", "worth", "true gain", "campaigns", "adopted, %", "any useless adopted, %", "runs"]
+    return table([*head, "brackets of it in the screen"], rows)
+
+
+def economy(kept: Kept) -> str:
+    """Runs against the cheapest fixed design that has our power."""
+    rows = []
+    for sd, worth in POWER_BOXES:
+        for at in (1, 2):
+            played = list(kept.of(power_cell(sd, worth, at)).values())
+            effects = power_cell(sd, worth, at).effects
+            if not played:
+                continue
+            found = sum(max(effects) in p.adopted for p in played)
+            reached = found / len(played)
+            design = fixed.cheapest(effects, sd=sd, min_effect=worth, power=min(reached, MOST_POWER))
+            if design is None:
+                continue
+            pairs = (design.screen_pairs, design.again_pairs)
+            for multiple in MULTIPLES:
+                cell = power_cell(sd, worth, multiple)
+                ours = fmean(p.runs for p in kept.of(cell).values())
+                theirs = fixed.mean_runs(cell.effects, sd=sd, min_effect=worth, pairs=pairs)
+                rows.append(
+                    [
+                        f"{100 * sd:g}%, {100 * worth:g}%",
+                        f"{at}x: {100 * design.power:.1f} (ours {100 * reached:.1f})",
+                        f"{pairs[0]} + {pairs[1]}",
+                        f"{multiple}x",
+                        f"{ours:.1f}",
+                        f"{theirs:.1f}",
+                        f"{100 * (1 - ours / theirs):.0f}%",
+                    ]
+                )
+    head = ["run noise, worth", "equal power at, %", "pairs in screen + again", "true gain", "our runs"]
+    return table([*head, "runs of the fixed design", "fewer"], rows)
+
+
+def coverage(kept: Kept) -> str:
+    """Of the intervals that campaigns recorded when they stopped, and at the worst look."""
+    rows = []
+    for cell in mix():
+        played = list(kept.of(cell).values())
+        worst = [_worst(cell, seed) for seed in range(LOOK_CAMPAIGNS)]
+        rows.append(
+            [
+                LAW_NAMES[cell.law],
+                DRIFT_NAMES[cell.drift],
+                str(len(played)),
+                *(_covered(played, stage) for stage in STAGES),
+                clustered_share(worst, [LOOK_CANDIDATES] * len(worst)),
+            ]
+        )
+    head = ["noise", "drift", "campaigns", "screen (90)", "composition (95 or more)", "headline (95)"]
+    return table([*head, "screen, every look (90)"], rows)
+
+
+def _covered(played: list[Played], stage: Stage) -> str:
+    per_campaign = [[t.covers for t in p.told if t.stage == stage] for p in played]
+    return clustered_share([sum(one) for one in per_campaign], [len(one) for one in per_campaign])
+
+
+def _worst(cell: Cell, seed: int) -> int:
+    length = len(runs_of_screen(LOOK_CANDIDATES, Budget()))
+    missed = screen(LOOK_CANDIDATES, cell.box(seed, length))
+    return missed.candidates - missed.at_some_look
+
+
+def headline(kept: Kept) -> str:
+    """Claimed minus true gain, in percentage points of the log ratio."""
+    rows = []
+    for cell in mix():
+        where = [LAW_NAMES[cell.law], DRIFT_NAMES[cell.drift]]
+        ours = [(p.claimed, p.true, any(e <= 0 for e in p.adopted)) for p in kept.of(cell).values() if p.adopted]
+        rows.append([*where, "Assay", *_honesty(ours, len(kept.of(cell)))])
+        for name, rule in (("keep 1%, confirm 0.5%", keep_and_confirm), ("best of sweep", best_of_sweep)):
+            decided = rival_campaigns(rule, cell)
+            theirs = [_reported(one, effects) for one, effects in decided if one.adopted]
+            rows.append([*where, name, *_honesty(theirs, len(decided))])
+    head = ["noise", "drift", "rule", "campaigns with a claim", "claimed", "true", "claimed - true"]
+    return table([*head, "with something useless or harmful, %"], rows)
+
+
+def _reported(one: Decided, effects: list[float]) -> tuple[float, float, bool]:
+    true = [effects[place] for place in one.adopted]
+    return one.claimed, sum(true), any(effect <= 0 for effect in true)
+
+
+def _honesty(claims: list[tuple[float, float, bool]], campaigns: int) -> list[str]:
+    return [
+        f"{len(claims)} of {campaigns}",
+        mean([100 * claimed for claimed, _, _ in claims]),
+        mean([100 * true for _, true, _ in claims]),
+        mean([100 * (claimed - true) for claimed, true, _ in claims]),
+        share(sum(useless for _, _, useless in claims), len(claims)),
+    ]
+
+
+TABLES: dict[str, tuple[str, Callable[[Kept], str]]] = {
+    "nulls": ("nulls", nulls),
+    "power": ("power", power),
+    "economy": ("power", economy),
+    "coverage": ("mix", coverage),
+    "headline": ("mix", headline),
+}
+"""Name in the document: the study that it needs, and who writes it."""

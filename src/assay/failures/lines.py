@@ -1,0 +1,99 @@
+"""One line of a log without its decoration: who wrote it, at which level, and what it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["debug", "info", "warning", "error", "none"]
+LEVELS: dict[str, Level] = {"d": "debug", "v": "debug", "i": "info", "w": "warning", "e": "error", "f": "error"}
+"""By first letter; CRITICAL (c) is in no engine's one-letter levels and is mapped below."""
+LONGEST = 4096
+"""Characters of a line that rules look at; of a longer one the first and the last part."""
+TAIL = 1024
+MOST_PREFIXES = 10
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+PREFIX = re.compile(
+    r"""\s*(?:
+      \((?P<who>[A-Za-z][^\n]{0,80}?pid=\d+[^)]{0,60})\)\s?           # vLLM, Ray: (EngineCore_DP0 pid=1)
+    | \[(?P<rank>rank\d+)\]:\s?                                       # torchrun
+    | \[\d{4}-\d\d-\d\d[ T|](?P<tag>[^\]]{0,60})\]\s?                 # SGLang: [2026-01-01 10:00:00 TP0]
+    | \[\d\d[-/]\d\d[-/ ][^\]]{1,30}\]\s?                             # [01-01 10:00:00], [01/01/2026-10:00:00]
+    | \[\s*\d+\.\d+\]\s?                                              # the kernel's
+    | \d{4}-\d\d-\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?[ |-]{0,4} # 2026-01-01T10:00:00.000Z
+    | \d+\.\d\d\.\d{3}\.\d{3}\ (?P<llama>[IWEDC])\                    # llama.cpp: 0.01.234.567 E
+    | \[(?P<glog>[EWIF])(?:\d{3,4})?\ [^\]]{0,80}\]\s?                # [E1001 16:06:04 File.cpp:607]
+    | \[TensorRT-LLM\]\[(?P<trt>[A-Z]{4,8})\]\s?
+    | \[TRT(?:-LLM)?\]\s? | \[RANK\ \d+\]\s?
+    | \[(?P<letter>[EWIVDF])\]\s?
+    | -?\s?(?P<word>INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b(?::|\ -)?\s?
+      (?:\d\d-\d\d\ \d\d:\d\d:\d\d\s?)?(?:\[?[\w./-]{1,80}\.(?:py|cpp|cu|cc):\d+\](?:\s(?=\S|\s))?)?
+    | [A-Z][a-z]{2}\ +\d+\ [\d:]{8}\ \S{1,60}\ [^:\s]{1,60}:\s        # journal
+    | [\w.-]{1,40}\s{1,20}\|\                                         # docker compose
+    )""",
+    re.VERBOSE,
+)
+WARNING_CLASS = re.compile(r"\b\w{0,30}Warning: |^\s*warnings\.warn\(")
+NCCL_INFO = re.compile(r"\bNCCL (?:INFO|TRACE)\b")
+TP_TAG = re.compile(r"\b(?:DP|TP|PP|EP)\d[\w ]*$")
+COMMENT = re.compile(r"^#(?: (?P<text>.*)|#*)$")
+HEADER = re.compile(r"^# ?[\w-]{2,30}: ")
+HEADER_END = re.compile(r"^# ?-{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as rules see it."""
+
+    number: int
+    text: str
+    """As it can be quoted: without colours, with its prefix."""
+    body: str
+    """Without time, process and level."""
+    who: str
+    """The process or rank that wrote it; empty where the line does not say."""
+    level: Level
+
+
+def plain(text: str) -> str:
+    """Without colours and control characters, and not longer than `LONGEST`."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST - TAIL]} ... {text[-TAIL:]}"
+    if "\x1b" in text:
+        text = ANSI.sub("", text)
+    return CONTROL.sub("", text).rstrip()
+
+
+def read(number: int, text: str) -> Line:
+    """Take a plain line apart."""
+    level: Level = "none"
+    who = ""
+    position = 0
+    for _ in range(MOST_PREFIXES):
+        found = PREFIX.match(text, position)
+        if not found or found.end() == position:
+            break
+        position = found.end()
+        groups = found.groupdict()
+        who = groups["who"] or groups["rank"] or _rank(groups["tag"]) or who
+        named = groups["word"] or groups["trt"] or groups["llama"] or groups["glog"] or groups["letter"]
+        level = _level(named) if named else level
+    body = text[position:]
+    if level in {"none", "error"} and WARNING_CLASS.search(body):
+        level = "warning"
+    if level == "none" and NCCL_INFO.search(body):
+        level = "info"
+    return Line(number=number, text=text, body=body, who=who, level=level)
+
+
+def _rank(tag: str | None) -> str | None:
+    found = TP_TAG.search(tag) if tag else None
+    return found.group() if found else None
+
+
+def _level(name: str) -> Level:
+    first = name[0].lower()
+    return "error" if first == "c" else LEVELS.get(first, "none")

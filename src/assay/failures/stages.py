@@ -1,0 +1,82 @@
+"""How far a server came: told by the functions of a traceback, else by what its log said last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from assay.failures.rules import data
+from assay.records.failure import Cause, Stage
+
+FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7}, in (?P<name>[^\n]{1,120})')
+IMPORTING = '", in <module>'
+TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A shape of text, and the stage it belongs to."""
+
+    pattern: re.Pattern[str]
+    stage: Stage
+    oom: Cause | None = None
+    """The kind of exhausted memory there, where the stage alone does not decide it."""
+    is_weak: bool = False
+    """It only counts where nothing else tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What stages.toml holds."""
+
+    frames: tuple[Marker, ...]
+    """The first that any frame matches decides."""
+    milestones: tuple[Marker, ...]
+    words: tuple[Marker, ...]
+    """In the quoted line itself, or in a comment that somebody put into the log."""
+    milestone_has: tuple[str, ...]
+    """One of these, in lower case, is in every line that is a milestone, a start, or says that it is ready."""
+    ready: re.Pattern[str]
+    start: re.Pattern[str]
+
+
+@cache
+def load_stages() -> Stages:
+    """The markers, compiled."""
+    content = data("stages.toml")
+    return Stages(
+        frames=_markers(content["frames"], 0),
+        milestones=_markers(content["milestones"], re.IGNORECASE),
+        words=_markers(content["words"], re.IGNORECASE),
+        milestone_has=tuple(content["milestone_has"]),
+        ready=re.compile(content["ready"]),
+        start=re.compile(content["start"]),
+    )
+
+
+def _markers(entries: list[dict[str, Any]], flags: int) -> tuple[Marker, ...]:
+    return tuple(
+        Marker(
+            pattern=re.compile(entry["pattern"], flags),
+            stage=entry["stage"],
+            oom=Cause(entry["oom"]) if "oom" in entry else None,
+            is_weak=bool(entry.get("weak", False)),
+        )
+        for entry in entries
+    )
+
+
+def of_frames(frames: Iterable[str]) -> Marker | None:
+    """The stage that a traceback tells; None: none of its functions is known."""
+    called = list(frames)
+    outside_imports = "\n".join(each for each in called if not each.endswith(IMPORTING))
+    found = first(load_stages().frames, outside_imports)
+    return found or (first(load_stages().frames, IMPORTING) if called and called[-1].endswith(IMPORTING) else None)
+
+
+def first(markers: Iterable[Marker], text: str) -> Marker | None:
+    """The first marker whose shape is in the text."""
+    return next((marker for marker in markers if marker.pattern.search(text)), None)

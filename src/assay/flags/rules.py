@@ -1,0 +1,126 @@
+"""Rules about flags together, and about flags on a machine: conditions with their sources, as data.
+
+A file `rules_<engine>.toml` holds `[[rule]]` tables; `Rule` documents the keys. A condition is an expression of
+`assay.plan.expression` over the facts of `assay.flags.facts`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import Field
+
+from assay.flags import versions
+from assay.flags.facts import Facts
+from assay.flags.history import DATA
+from assay.plan.expression import ExpressionError, Outcome, evaluate
+from assay.plan.expression import check as decide
+from assay.records.base import Frozen
+from assay.records.doctor import Evidence, Finding, Kind, Severity, Undecided
+
+_UNDECIDED = "cannot be decided: "
+"""How `assay.plan.expression.check` begins when a fact is unknown."""
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+class Rule(Frozen):
+    """One thing that is known to go wrong, or to do nothing."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    kind: Kind
+    severity: Severity
+    flags: list[str] = Field(min_length=1)
+    """The rule is looked at when the first one is given; those of the others that are given are named with it."""
+    since: str | None = None
+    """First checked version that it holds for."""
+    until: str | None = None
+    """Last checked one."""
+    value: list[str] = Field(default_factory=list)
+    """Only for these values of the first flag; empty: for any."""
+    when: str = "true"
+    """What else must hold."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """Numbers for the texts, by name: expressions."""
+    what: str
+    """What happens; `{name}` stands for one of `values`."""
+    otherwise: str = ""
+    """The same without numbers, for when one of them is unknown."""
+    do: str
+    replacement: str | None = None
+    source: list[str] = Field(min_length=1)
+    """File and wheel, pull request or issue."""
+    quiet: bool = False
+    """Not told when it cannot be decided."""
+
+
+@lru_cache(maxsize=8)
+def rules(engine: str) -> tuple[Rule, ...]:
+    """Every rule of an engine; none when there is no file."""
+    path = DATA / f"rules_{engine}.toml"
+    if not path.exists():
+        return ()
+    tables = tomllib.loads(path.read_text(encoding="utf-8")).get("rule", [])
+    return tuple(Rule.model_validate(table) for table in tables)
+
+
+def applied(engine: str, version: str, facts: Facts) -> tuple[list[Finding], list[Undecided]]:
+    """What the rules say of these flags, and which could not be decided."""
+    findings: list[Finding] = []
+    undecided: list[Undecided] = []
+    for rule in rules(engine):
+        given = [written for name in rule.flags if (written := facts.written(name))]
+        if not given or not facts.written(rule.flags[0]) or not versions.within(version, rule.since, rule.until):
+            continue
+        if rule.value and str(facts.value(rule.flags[0])) not in rule.value:
+            continue
+        outcome = _decided(rule.when, facts.names)
+        if outcome.holds:
+            findings.append(_finding(rule, given, facts.names))
+        elif outcome.reason.startswith(_UNDECIDED) and not rule.quiet:
+            undecided.append(Undecided(rule=rule.id, flags=given, reason=outcome.reason.removeprefix(_UNDECIDED)))
+    return findings, undecided
+
+
+def _decided(condition: str, names: Mapping[str, Any]) -> Outcome:
+    """Decide a condition; one that a value of the command does not fit (a text for a number, division by 0) is open."""
+    try:
+        return decide(condition, names)
+    except ExpressionError as error:
+        return Outcome(holds=False, reason=f"{_UNDECIDED}{error.problem}")
+
+
+def _number_of(text: str, names: Mapping[str, Any]) -> Any:
+    try:
+        return evaluate(text, names)
+    except ExpressionError:
+        return None
+
+
+def _finding(rule: Rule, given: list[str], names: Mapping[str, Any]) -> Finding:
+    numbers = {name: _number_of(text, names) for name, text in rule.values.items()}
+    return Finding(
+        kind=rule.kind,
+        severity=rule.severity,
+        flags=given,
+        what=_filled(rule.what, numbers, rule.otherwise),
+        evidence=[Evidence(source=source, basis="rule") for source in rule.source],
+        remedy=_filled(rule.do, numbers, rule.do),
+        replacement=rule.replacement,
+        rule=rule.id,
+    )
+
+
+def _filled(text: str, numbers: Mapping[str, Any], otherwise: str) -> str:
+    if any(numbers.get(name) is None for name in _PLACE.findall(text)):
+        return otherwise or _PLACE.sub("?", text)
+    return _PLACE.sub(lambda found: _number(numbers[found.group(1)]), text)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"  # noqa: PLR2004 - digits
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

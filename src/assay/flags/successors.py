@@ -1,0 +1,65 @@
+"""What takes the place of a flag: tables of ours (`data/flags/renames.toml`), and the engines' own last words."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from assay.flags.history import DATA
+from assay.flags.knowledge import Knowledge
+
+
+def successor_of(name: str, knowledge: Knowledge) -> str | None:
+    """What takes the place of a flag in this version: by our table, else by the engine's own last word on it."""
+    table = renamed(knowledge.dialect.engine).get(name)
+    named = [row["new"] for row in table or [] if _exists(row["new"], knowledge)]
+    if named:
+        return str(named[-1])
+    words = [span.spec.new for span in knowledge.past.of(name) if span.spec.new]
+    current = knowledge.find(name)
+    words = [*words, current.new] if current and current.new else words
+    for word in reversed(words):
+        if _exists(word, knowledge):
+            return word
+        further = successor_of(word.partition("=")[0].split()[0], knowledge) if word.split()[0] != name else None
+        if further:
+            return further
+    return None
+
+
+def _exists(word: str, knowledge: Knowledge) -> bool:
+    name = word.partition("=")[0].split(" ")[0].partition("{")[0].partition(".")[0].rstrip("-")
+    return knowledge.find(name) is not None or any(
+        each.startswith(name + "-") for each in knowledge.names if "{" in word
+    )
+
+
+def note_on(name: str, knowledge: Knowledge) -> str:
+    """What else is to be known of a flag that changed."""
+    notes = [row.get("note") for row in renamed(knowledge.dialect.engine).get(name, []) if row.get("note")]
+    return f"; {notes[-1]}" if notes else ""
+
+
+def source_of(name: str, knowledge: Knowledge) -> str | None:
+    """Where our table has a change from."""
+    rows = renamed(knowledge.dialect.engine).get(name, [])
+    return str(rows[-1]["source"]) if rows else None
+
+
+@lru_cache(maxsize=8)
+def renamed(engine: str) -> Mapping[str, list[dict[str, Any]]]:
+    """Old name to rows of new names, oldest first: `[[sglang]] old, new, note, source`."""
+    tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in tables.get(engine, []):
+        found.setdefault(row["old"], []).append(row)
+    return found
+
+
+@lru_cache(maxsize=1)
+def equivalents() -> tuple[Mapping[str, list[str]], ...]:
+    """Groups of flags of several engines that say the same."""
+    tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
+    return tuple(tables.get("equivalent", []))

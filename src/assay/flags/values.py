@@ -1,0 +1,100 @@
+"""Whether a value is one that a flag takes, and what it is as a number."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+from assay.flags.spec import FlagSpec, Scalar
+
+_SIZE = re.compile(r"^\d{1,18}(\.\d{1,6})?[kKmMgGtT]?$")
+_INTEGER = re.compile(r"^[+-]?\d{1,18}$")
+_WORDS_FOR_NONE = frozenset({"none", "null", ""})
+_MAX_SHOWN = 12
+"""Choices that one line can hold."""
+
+
+def misuse(spec: FlagSpec, values: list[str], *, joined: bool = False) -> str | None:
+    """Why the flag cannot take these words; None when it can.
+
+    What a shell would fill in (`$PORT`, `{{ .port }}`) fits everything.
+    """
+    if spec.is_switch:
+        how = f"not {'=' if joined else ''}{values[0]}" if values else ""
+        return f"takes no value, {how}" if values else None
+    if not values:
+        return None if spec.optional or spec.many else "needs a value"
+    given = [value for value in values if not _open(value)]
+    for value in given:
+        if problem := _wrong(spec, value):
+            return problem
+    return None
+
+
+def as_number(text: str) -> float | int | None:
+    """A value as a number, if it is one."""
+    if _INTEGER.match(text):
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def same(value: str, default: Scalar | None) -> bool:
+    """Whether a written value says the default: `0.90` is 0.9, `none` is nothing."""
+    if default is None:
+        return value.lower() in _WORDS_FOR_NONE
+    if isinstance(default, bool):
+        return value.lower() == str(default).lower()
+    if isinstance(default, int | float):
+        number = as_number(value)
+        return number is not None and number == default
+    return value == default
+
+
+def shown(choices: tuple[str, ...]) -> str:
+    """Choices for people; of many, the first ones."""
+    if len(choices) <= _MAX_SHOWN:
+        return ", ".join(choices)
+    return f"{', '.join(choices[:_MAX_SHOWN])} and {len(choices) - _MAX_SHOWN} more"
+
+
+def _open(value: str) -> bool:
+    return "$" in value or "{{" in value or value.startswith("<")
+
+
+def _wrong(spec: FlagSpec, value: str) -> str | None:
+    if spec.choices:
+        return None if _is_choice(spec, value) else f"takes one of {shown(spec.choices)}, not {value}"
+    if spec.kind == "int" and not _INTEGER.match(value.replace("_", "")) and not _absent(spec, value):
+        return f"takes a whole number, not {value}"
+    if spec.kind == "float" and as_number(value) is None and not _absent(spec, value):
+        return f"takes a number, not {value}"
+    if spec.kind == "size" and not _SIZE.match(value) and value not in {"-1", "auto"} and not _absent(spec, value):
+        return f"takes a whole number such as 8192 or 8k, not {value}"
+    return _not_json(value) if spec.kind == "json" else None
+
+
+def _is_choice(spec: FlagSpec, value: str) -> bool:
+    if value in spec.choices:
+        return True
+    numbers = {as_number(choice) for choice in spec.choices} - {None}
+    return as_number(value) in numbers or _absent(spec, value)
+
+
+def _absent(spec: FlagSpec, value: str) -> bool:
+    """Engines whose flag may be nothing read `None` as that."""
+    return spec.default_known and spec.default is None and value.lower() in _WORDS_FOR_NONE
+
+
+def _not_json(value: str) -> str | None:
+    if not value.lstrip().startswith(("{", "[")):  # a number, or a name that stands for a whole configuration
+        return None
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError) as error:
+        return f"takes JSON, and this is none: {str(error)[:80]}"
+    return None

@@ -1,0 +1,71 @@
+"""Environment variables of an engine that a command sets, and that this version's source does not name."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from assay.flags import versions
+from assay.flags.history import DATA
+from assay.flags.knowledge import Knowledge
+from assay.records.doctor import Evidence, Finding, Kind, Launch
+
+
+def check(launch: Launch, knowledge: Knowledge) -> list[Finding]:
+    """A finding for each variable that no file of this version names."""
+    recorded = knowledge.past.variables
+    if not recorded:
+        return []
+    ours = [name for name in launch.environment if name.startswith(tuple(knowledge.dialect.variables))]
+    return [finding for name in ours if (finding := _one(name, knowledge)) is not None]
+
+
+def _one(name: str, knowledge: Knowledge) -> Finding | None:
+    runs = knowledge.past.variables.get(name, ())
+    stand = versions.standing_for(knowledge.version, knowledge.past.checked) or knowledge.past.checked[0]
+    here = versions.key(stand)
+    if any(versions.key(first) <= here <= versions.key(last) for first, last in runs):
+        return None
+    successor = _successor(name, knowledge)
+    gone = [last for _, last in runs if versions.key(last) < here]
+    coming = [first for first, _ in runs if versions.key(first) > here]
+    kind: Kind = "removed" if gone else "not-yet" if coming else "unknown"
+    near = [] if runs else difflib.get_close_matches(name, list(_known_at(stand, knowledge)), n=2, cutoff=0.8)
+    what = {
+        "removed": f"is read no more: {gone[-1] if gone else ''} was the last checked version that names it",
+        "not-yet": f"is not read yet: {coming[0] if coming else ''} is the first checked version that names it",
+        "unknown": f"is named by no checked version{'; nearest: ' + ', '.join(near) if near else ''}",
+    }[kind]
+    instead = successor or (near[0] if near else None)
+    return Finding(
+        kind=kind,
+        severity="warning",
+        flags=[name],
+        what=what,
+        evidence=[Evidence(source=f"every file of the {knowledge.past.engine} {stand} wheel", basis="source")],
+        remedy=f"write {instead} instead" if instead else "leave it out: it changes nothing",
+        replacement=instead,
+    )
+
+
+def _known_at(stand: str, knowledge: Knowledge) -> list[str]:
+    here = versions.key(stand)
+    return [
+        name
+        for name, runs in knowledge.past.variables.items()
+        if any(versions.key(first) <= here <= versions.key(last) for first, last in runs)
+    ]
+
+
+def _successor(name: str, knowledge: Knowledge) -> str | None:
+    new = _table().get(name, {}).get("new")
+    return new if new and knowledge.find(new.split()[0].partition("=")[0]) else None
+
+
+@lru_cache(maxsize=1)
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
+    return {row["old"]: row for row in tables.get("variable", [])}

@@ -1,0 +1,46 @@
+"""Versions of engines: how they are ordered, and which checked one stands for another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_NUMBER = re.compile(r"\d{1,9}")
+_PART = 3
+"""Numbers that make a release; what follows is a patch of it."""
+
+
+def key(version: str) -> tuple[int, ...]:
+    """Something to sort by: the numbers of the version; a leading `v` and what is local (`+cu129`) do not count.
+
+    >>> key("v0.5.12.post1+cu129") > key("0.5.12") > key("0.5.9")
+    True
+    """
+    return tuple(int(number) for number in _NUMBER.findall(version.partition("+")[0])[:6])
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Its first three numbers, missing ones as 0."""
+    numbers = key(version)[:_PART]
+    return numbers + (0,) * (_PART - len(numbers))
+
+
+def is_version(text: str) -> bool:
+    """Whether a text names a version at all."""
+    return bool(re.fullmatch(r"v?\d{1,9}(\.\w{1,20}){0,5}(\+[\w.]{1,40})?", text))
+
+
+def standing_for(version: str, checked: Sequence[str]) -> str | None:
+    """The checked version whose flags this one has: itself, else the newest before it; None when it is older than all.
+
+    >>> standing_for("0.5.9.post1", ["0.5.8", "0.5.9", "0.5.10"])
+    '0.5.9'
+    """
+    before = [each for each in checked if key(each) <= key(version) or release(each) == release(version)]
+    return max(before, key=key, default=None)
+
+
+def within(version: str, since: str | None, until: str | None) -> bool:
+    """Whether a version lies in a range, both ends included; a patch of the last release counts."""
+    after = since is None or key(version) >= key(since)
+    return after and (until is None or release(version) <= release(until))

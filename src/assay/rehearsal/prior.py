@@ -1,0 +1,84 @@
+"""What could be true of a plan's hypotheses: effects drawn from their predicted ranges, failures from priors.
+
+A predicted range is read as the middle 80% of a normal distribution of the log ratio; with the prior of its tier a
+hypothesis fails instead, in one of four ways. The priors are assumptions, told with every outlook.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assay.records.hypothesis import Hypothesis
+from assay.records.run import Failure, RunIntent, RunOutcome, RunStatus
+from assay.records.state import CampaignState
+from assay.rehearsal.world import Trouble, World
+
+FAILING = {1: 0.10, 2: 0.25, 3: 0.50}
+"""Prior of failing by tier: flags mostly start, layouts and artifacts often do not, new code seldom does."""
+WAYS: dict[str, float] = {"blocked": 0.5, "unstable": 0.2, "not-applied": 0.2, "wrong-output": 0.1}
+"""How what fails does fail."""
+Z80 = 1.2816
+"""Half the width of the middle 80% of a normal distribution, in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truths:
+    """One draw."""
+
+    effects: dict[str, float] = field(default_factory=dict)
+    """Log ratios."""
+    failing: dict[str, str] = field(default_factory=dict)
+    """Way of failing, by hypothesis."""
+
+
+def draw(hypotheses: Sequence[Hypothesis], rng: np.random.Generator) -> Truths:
+    """Truths for every hypothesis."""
+    effects, failing = {}, {}
+    for hypothesis in hypotheses:
+        low, high = (math.log1p(max(bound, -0.99)) for bound in hypothesis.predicted)
+        effects[hypothesis.id] = float(rng.normal((low + high) / 2, max(high - low, 0.0) / (2 * Z80)))
+        if rng.random() < FAILING[hypothesis.optimization.tier]:
+            failing[hypothesis.id] = str(rng.choice(list(WAYS), p=list(WAYS.values())))
+    return Truths(effects=effects, failing=failing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedWorld(World):
+    """A world in which a run that ends early costs less."""
+
+    launch_s: float = 0.0
+
+    def answer(self, intent: RunIntent, state: CampaignState) -> RunOutcome:
+        """How this run ends."""
+        found = World.answer(self, intent, state)
+        if found.status in {RunStatus.FAILED, RunStatus.NOT_APPLIED} and intent.candidate is not None:
+            return found.model_copy(update={"duration_s": min(self.launch_s, self.duration_s)})
+        return found
+
+
+def world_of(truths: Truths, *, run_sd: float, run_s: float, launch_s: float, seed: int) -> PricedWorld:
+    """The world in which these truths hold."""
+
+    def trouble(intent: RunIntent, nth: int) -> Trouble:  # noqa: ARG001 - the shape of `World.trouble`
+        ways = [truths.failing[name] for name in intent.arm.deltas if name in truths.failing]
+        return _outcome(ways[0]) if ways else None
+
+    return PricedWorld(
+        effects=truths.effects, run_sd=run_sd, seed=seed, duration_s=run_s, trouble=trouble, launch_s=launch_s
+    )  # fmt: skip
+
+
+def _outcome(way: str) -> Trouble:
+    match way:
+        case "blocked":
+            return Failure(stage="load", cause="incompatible", line="simulated: does not start", log="server.log")
+        case "unstable":
+            return Failure(stage="under-load", cause="illegal-access", line="simulated: dies", log="server.log")
+        case "not-applied":
+            return RunStatus.NOT_APPLIED
+        case _:
+            return RunStatus.WRONG_OUTPUT

@@ -1,0 +1,108 @@
+"""What `assay doctor` found, for the terminal: worst first, and one line for all flags that are as they should be."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from assay.records.doctor import SEVERITIES, DoctorReport, Finding, Undecided
+
+STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
+TITLES = {"sglang": "SGLang", "vllm": "vLLM", "trtllm": "TensorRT-LLM", "llamacpp": "llama.cpp"}
+VERBS = frozenset({"is", "takes", "say", "says", "asks", "does", "has", "was", "needs", "belongs"})
+"""A problem that begins with one of these has the flag for its subject."""
+SHOWN_CLEAN = 8
+"""Names of clean flags that are listed; the rest are counted."""
+
+
+def doctor_view(report: DoctorReport) -> RenderableType:
+    """Head, findings with their evidence, then what is in order and what could not be decided."""
+    parts: list[RenderableType] = [_head(report)]
+    parts += [Padding(Text(f"note: {note}", style="dim"), (0, 0, 0, 2), expand=False) for note in report.notes]
+    parts += _findings(report)
+    parts += _clean(report)
+    parts += _undecided(report.undecided)
+    return Group(*parts)
+
+
+def _head(report: DoctorReport) -> RenderableType:
+    launch = report.launch
+    program = shlex.join(launch.program) or (f"image {launch.image}" if launch.image else "flags alone")
+    inside = f" in {launch.image}" if launch.image and launch.program else ""
+    facts = [f"{program}{inside}", _flags_words(launch.num_given), report.model, report.box]
+    return Group(
+        Text.assemble((f"{TITLES[report.engine]} {report.version}", "bold"), f" ({report.version_from})"),
+        Padding(Text(", ".join(fact for fact in facts if fact)), (0, 0, 0, 2), expand=False),
+    )
+
+
+def _flags_words(count: int) -> str:
+    return f"{count} flag{'' if count == 1 else 's'}"
+
+
+def _findings(report: DoctorReport) -> list[RenderableType]:
+    if not report.findings:
+        return []
+    counts = [(kind, sum(found.severity == kind for found in report.findings)) for kind in SEVERITIES]
+    told = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts if count)
+    head = Text.assemble(("findings", "bold"), f" ({told})")
+    told_before: set[str] = set()
+    return [Text(""), head, *(_finding(finding, told_before) for finding in _gathered(report.findings))]
+
+
+def _gathered(findings: list[Finding]) -> list[Finding]:
+    """Flags that only say the default become one finding."""
+    defaults = [finding for finding in findings if finding.kind == "default"]
+    if len(defaults) < 2:  # noqa: PLR2004 - one is told as it is
+        return findings
+    values = ", ".join(f"{one.flags[0]}{one.what.rpartition(':')[2]}" for one in defaults)
+    together = defaults[0].model_copy(
+        update={
+            "flags": [f"{len(defaults)} flags"],
+            "what": f"say what is the default anyway: {values}",
+            "remedy": "leave them out, or keep them to hold their values over an upgrade",
+        }
+    )
+    return [*(finding for finding in findings if finding.kind != "default"), together]
+
+
+def _finding(finding: Finding, told_before: set[str]) -> RenderableType:
+    """Flag and problem, the remedy, the sources; a source that was told already is not told again."""
+    others = f" (with {', '.join(finding.flags[1:])})" if len(finding.flags) > 1 else ""
+    head = Text.assemble(
+        (f"{finding.severity}: ", STYLES[finding.severity]),
+        (finding.flags[0], "bold"),
+        f"{others}{_joint(finding)}{finding.what}",
+    )
+    sources = [one.source for one in finding.evidence if one.source not in told_before]
+    told_before.update(sources)
+    lines = [Padding(head, (0, 0, 0, 2), expand=False)]
+    lines.append(Padding(Text.assemble("do: ", finding.remedy), (0, 0, 0, 6), expand=False))
+    if sources:
+        lines.append(Padding(Text(f"source: {'; '.join(sources)}", style="dim"), (0, 0, 0, 6), expand=False))
+    return Group(*lines)
+
+
+def _joint(finding: Finding) -> str:
+    return " " if finding.what.partition(" ")[0] in VERBS else ": "
+
+
+def _clean(report: DoctorReport) -> list[RenderableType]:
+    count = len(report.clean)
+    if not count:
+        return [] if report.findings else [Text(""), Text("no flags were given")]
+    shown = ", ".join(report.clean[:SHOWN_CLEAN]) + (f", {count - SHOWN_CLEAN} more" if count > SHOWN_CLEAN else "")
+    words = "1 flag is as it should be" if count == 1 else f"{count} flags are as they should be"
+    return [Text(""), Text.assemble((words, "green"), f": {shown}")]
+
+
+def _undecided(undecided: list[Undecided]) -> list[RenderableType]:
+    if not undecided:
+        return []
+    told = "; ".join(f"{one.flags[0]}: {one.reason}" for one in undecided)
+    missing = " and ".join(flag for flag, part in (("--model", "model"), ("--gpu and --gpus", "gpu")) if part in told)
+    head = f"not decided{f' without {missing}' if missing else ''}"
+    return [Text(""), Text.assemble((head, "dim"), (f": {told}", "dim"))]

@@ -1,0 +1,81 @@
+"""What the report says of operating points and of the stack's members: rows of words, nothing judged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from assay.plan.evidence import MAIN, composition, point_effects, valid_runs
+from assay.plan.interactions import interactions
+from assay.plan.scores import point_names
+from assay.records.spec import MAIN_POINT
+from assay.records.state import CampaignState
+from assay.records.verdict import Effect
+from assay.render.words import effect_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRow:
+    """One candidate's effect at every operating point."""
+
+    candidate: str
+    effects: list[Effect | None]
+    flips: bool
+    """Whether its interval lies above 0 at one point and below 0 at another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRow:
+    """One member (or former member) of the stack."""
+
+    name: str
+    alone: str
+    on_stack: str
+    interaction: str
+    without: str
+    note: str
+
+
+def point_labels(state: CampaignState) -> list[str]:
+    """Names of the operating points with their load."""
+    loads = {MAIN_POINT: state.spec.workload.concurrency} | {p.name: p.concurrency for p in state.spec.workload.points}
+    return [f"{name}, {loads[name]} in flight" for name in point_names(state)]
+
+
+def point_rows(state: CampaignState) -> list[PointRow]:
+    """Every candidate with a measured effect; empty where the campaign has one operating point."""
+    names, rows = point_names(state), []
+    for hypothesis in state.hypotheses if len(names) > 1 else []:
+        series = composition(hypothesis.id) if valid_runs(state, composition(hypothesis.id)) else MAIN
+        found = point_effects(state, series, hypothesis.id)
+        if found:
+            flips = any(e.low > 0 for e in found.values()) and any(e.high < 0 for e in found.values())
+            rows.append(PointRow(candidate=hypothesis.id, effects=[found.get(name) for name in names], flips=flips))
+    return rows
+
+
+def member_rows(state: CampaignState) -> list[MemberRow]:
+    """Members in the order of adoption, those taken out again included."""
+    found = {one.candidate: one for one in interactions(state)}
+    names = [name for name in state.screened if name in state.stack or name in state.ablations]
+    rows = []
+    for name in sorted(names, key=lambda name: [*state.stack, name].index(name)):
+        with_others, ablation = found.get(name), state.ablations.get(name)
+        rows.append(
+            MemberRow(
+                name=name,
+                alone=effect_words(state.screened[name].effect),
+                on_stack="first of the stack" if with_others is None else effect_words(with_others.on_stack),
+                interaction=""
+                if with_others is None
+                else _change(with_others.difference, with_others.low, with_others.high),
+                without="not asked" if ablation is None else effect_words(ablation.effect),
+                note="" if ablation is None else ablation.reason,
+            )
+        )
+    return rows
+
+
+def _change(difference: float, low: float, high: float) -> str:
+    middle, least, most = (100 * math.expm1(value) for value in (difference, low, high))
+    return f"{middle:+.1f}% [{least:+.1f}, {most:+.1f}]"

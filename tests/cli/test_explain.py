@@ -1,0 +1,127 @@
+"""`assay explain`: what it reads, what it says to people and programs, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from assay.api.explain import LONGEST_BYTES
+from assay.api.explain import explain as explain_logs
+from assay.cli.explain import explain
+from assay.errors import UsageError
+from tests.cli.records import modules_loaded_by
+
+LOGS = Path(__file__).parent.parent / "unit" / "failure_logs"
+
+
+def run(*words: str | Path, text: str | bytes | None = None) -> Result:
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"})
+    return runner.invoke(explain, [str(word) for word in words], input=text, prog_name="assay explain")
+
+
+def test_people_read_stage_cause_the_quoted_line_in_its_place_the_remedy_and_what_it_implies() -> None:
+    done = run(LOGS / "vllm_kv_too_small.log")
+
+    assert done.exit_code == 0
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("kv-cache-too-small while allocating the KV cache: the KV cache does not hold one request")
+    assert "vllm_kv_too_small.log:5" in done.stdout.replace("\n", "")
+    assert ">      5  (EngineCore_DP0 pid=9) ERROR" in done.stdout
+    assert "       4  (EngineCore_DP0 pid=9) ERROR" in done.stdout
+    assert "lower max_model_len" in done.stdout
+    assert "implies\n" in done.stdout
+
+
+def test_programs_read_one_document_with_the_same_facts() -> None:
+    done = run(LOGS / "triton_shared_memory.log", "--json")
+
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert {"stage", "cause", "quote", "line", "remedy", "implies"} <= told.keys()
+    assert (told["stage"], told["cause"], told["line"]) == ("warm-up", "unsupported-architecture", 5)
+    assert told["implies"][0]["value"] == "101376"
+
+
+def test_a_log_that_does_not_tell_ends_with_1_and_quotes_what_comes_nearest() -> None:
+    done = run(LOGS / "sglang_advice_is_no_cause.log")
+
+    assert done.exit_code == 1
+    assert "unknown while loading: the log does not tell" in done.stdout
+    assert "exit code: -3" in done.stdout
+
+
+def test_an_unknown_cause_is_still_one_document_for_programs() -> None:
+    done = run("-", "--json", text="hello\n")
+
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["cause"] == "unknown"
+
+
+def test_standard_input_is_read_with_a_dash() -> None:
+    done = run("-", "--json", text="error: invalid argument: --otter\n")
+
+    told = json.loads(done.stdout)
+    assert (told["cause"], told["file"], told["line"]) == ("unknown-flag", "stdin", 1)
+
+
+def test_several_files_are_the_streams_of_one_failure(tmp_path: Path) -> None:
+    out, err = tmp_path / "out.log", tmp_path / "err.log"
+    out.write_text("INFO: Application startup complete.\n")
+    err.write_text("RuntimeError: CUDA error: an illegal memory access was encountered\n")
+
+    told = json.loads(run(out, err, "--json").stdout)
+
+    assert (told["cause"], told["stage"], told["file"]) == ("illegal-memory-access", "under-load", str(err))
+
+
+def test_the_exit_code_explains_a_log_that_only_ends() -> None:
+    done = run("-", "--exit-code", "137", text="Loading safetensors checkpoint shards:  10% Completed\n")
+
+    assert done.exit_code == 0
+    assert "killed while" in done.stdout
+    assert "SIGKILL" in done.stdout
+    assert "inferred" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["nowhere.log", "."])
+def test_a_file_that_cannot_be_read_is_refused_with_what_to_do(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        explain_logs([tmp_path / name])
+
+    assert caught.value.exit_code == 2
+    assert caught.value.hint
+
+
+def test_no_file_is_refused() -> None:
+    assert run().exit_code == 2
+    with pytest.raises(UsageError):
+        explain_logs([])
+
+
+def test_bytes_that_are_no_text_and_a_line_without_an_end_are_read(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(
+        b"\xff\xfe\x00" + b"x" * (3 * LONGEST_BYTES) + b"\nOSError: [Errno 98] Address already in use\n\xc3"
+    )
+
+    found = explain_logs([log])
+
+    assert (found.cause, found.line, found.num_lines) == ("port-in-use", 2, 3)
+
+
+def test_a_line_of_exactly_the_longest_length_is_one_line(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(
+        b"x" * (LONGEST_BYTES - 1) + b"\n" + b"x" * LONGEST_BYTES + b"\nOSError: [Errno 28] No space left on device"
+    )
+
+    assert explain_logs([log]).line == 3
+
+
+def test_the_help_of_explain_imports_nothing_heavy() -> None:
+    loaded = modules_loaded_by(["-c", "import assay.cli.explain"])
+
+    assert not loaded & {"pydantic", "numpy", "rich", "sqlalchemy"}

@@ -1,0 +1,203 @@
+"""`assay.api.doctor`: the cases of the histories, and an engine that is installed."""
+
+from __future__ import annotations
+
+import stat
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from benchmarks.doctor_cases import CASES, Case, miss
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.api.doctor import Question, doctor
+from assay.errors import UsageError
+from assay.records.doctor import DoctorReport, Finding
+
+
+def ask(words: str, **given: object) -> DoctorReport:
+    return doctor(Question(words=[words], **{"ask_installed": False, **given}))  # type: ignore[arg-type]
+
+
+def one(report: DoctorReport, kind: str) -> Finding:
+    return next(finding for finding in report.findings if finding.kind == kind)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.engine}-{case.version}-{case.flags[32:62]}")
+def test_the_doctor_agrees_with_the_histories(case: Case) -> None:
+    assert miss(case) is None
+
+
+def test_forty_cases_and_more_over_eight_versions() -> None:
+    assert len(CASES) >= 40
+    assert {(case.engine, case.version) for case in CASES} == {
+        ("sglang", "0.5.4"), ("sglang", "0.5.9"), ("sglang", "0.5.12"), ("sglang", "0.5.23"),
+        ("vllm", "0.11.0"), ("vllm", "0.14.0"), ("vllm", "0.20.0"), ("vllm", "0.33.0"),
+    }  # fmt: skip
+
+
+def test_every_finding_has_evidence_and_says_what_to_do() -> None:
+    report = ask("vllm serve M --swap-space 4 --all2all-backend naive --max-num-seq x", engine_version="0.20.0")
+
+    assert report.findings
+    assert all(finding.evidence and finding.remedy for finding in report.findings)
+
+
+def test_the_worst_comes_first() -> None:
+    report = ask("vllm serve M --all2all-backend naive --seed 0 --swap-space 4", engine_version="0.20.0")
+
+    assert report.findings[0].severity == "error"
+    assert report.num_errors == 1
+
+
+def test_what_cannot_be_decided_without_a_machine_is_said() -> None:
+    report = ask(
+        "python -m sglang.launch_server --model-path M --tp-size 8 --attention-backend fa3", engine_version="0.5.9"
+    )
+
+    assert [entry.flags for entry in report.undecided] == [["--attention-backend"]]
+    assert "gpu" in report.undecided[0].reason
+
+
+def test_variables_that_nothing_reads_are_told_with_the_flag_that_took_their_place() -> None:
+    report = ask("VLLM_ATTENTION_BACKEND=FLASHINFER VLLM_LOGGING_LEVEL=INFO vllm serve M", engine_version="0.20.0")
+
+    finding = one(report, "removed")
+    assert finding.flags == ["VLLM_ATTENTION_BACKEND"]
+    assert finding.replacement == "--attention-backend"
+    assert len(report.findings) == 1
+
+
+def test_the_tag_of_the_image_decides_the_version() -> None:
+    report = ask("docker run vllm/vllm-openai:v0.11.0 --model M")
+
+    assert (report.version, report.version_from) == ("0.11.0", "tag of vllm/vllm-openai:v0.11.0")
+
+
+def test_a_version_older_or_newer_than_the_record_is_said_to_be_stood_for() -> None:
+    assert "newer" in ask("vllm serve M", engine_version="7.0").notes[0]
+    assert "older" in ask("vllm serve M", engine_version="0.1.0").notes[0]
+
+
+def test_secrets_do_not_reach_the_report() -> None:
+    report = ask(
+        "HF_TOKEN=hf_abcdefghijklmnopqrstuv1 vllm serve M --api-key topsecret1 --hf-token=hf_zyxwvutsrqponmlkj12345"
+    )
+
+    text = report.model_dump_json()
+    assert "topsecret1" not in text
+    assert "hf_abc" not in text
+    assert "hf_zyx" not in text
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"engine_version": "the new one"}, "no version"),
+        ({"gpu": "no-such-gpu"}, "no device"),
+        ({"model": "no-such-model"}, "no-such-model"),
+    ],
+)
+def test_what_is_not_known_is_an_error_of_the_user(given: dict[str, str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        ask("vllm serve M", **given)
+
+
+def test_a_value_that_a_shell_would_fill_in_fits() -> None:
+    report = ask("vllm serve $MODEL --port $PORT --max-num-seqs ${N} --tensor-parallel-size 2", engine_version="0.33.0")
+
+    assert report.num_errors == 0
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A package `sglang` with its own help, beside a Python that finds it: what an engine in a venv looks like."""
+    package = tmp_path / "lib" / "sglang"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "launch_server.py").write_text(
+        textwrap.dedent(
+            """
+            import argparse
+            from dataclasses import dataclass
+            @dataclass
+            class ServerArgs:
+                model_path: str = ""
+                tp_size: int = 1
+                flux_capacitor: int = 0
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--model-path")
+            parser.add_argument("--tp-size", type=int, default=ServerArgs.tp_size)
+            parser.add_argument("--flux-capacitor", type=int, default=ServerArgs.flux_capacitor)
+            if __name__ == "__main__":
+                args = parser.parse_args()
+                print(args.model_path, args.tp_size)
+            """
+        )
+    )
+    about = tmp_path / "lib" / "sglang-0.9.9.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: sglang\nVersion: 0.9.9\n")
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path / "lib"}" exec "{sys.executable}" "$@"\n')
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    return python
+
+
+def test_the_installed_engine_is_asked_and_its_source_scanned(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    words = f"{installed} -m sglang.launch_server --model-path M --tp-size 2 --flux-capacitor 88 --enable-mixed-chunk"
+
+    for _ in range(2):  # the second time from the cache
+        report = ask(words, ask_installed=True)
+
+        assert (report.version, report.version_from) == ("0.9.9", "installed here")
+        assert one(report, "dead").flags == ["--flux-capacitor"]
+        assert "scan of" in one(report, "dead").evidence[0].source
+        missing = next(finding for finding in report.findings if finding.flags == ["--enable-mixed-chunk"])
+        assert missing.severity == "error"
+        assert any(evidence.basis == "help" for evidence in missing.evidence)
+        assert report.clean == ["--model-path", "--tp-size"]
+    assert list((tmp_path / "cache" / "assay").iterdir())
+
+
+def test_an_installed_engine_whose_help_fails_is_checked_against_the_record(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "lib" / "sglang" / "launch_server.py").write_text("raise SystemExit(3)\n")
+
+    report = ask(f"{installed} -m sglang.launch_server --model-path M --enable-mixed-chunk", ask_installed=True)
+
+    assert report.num_errors == 0
+    assert report.version == "0.9.9"
+    assert any("exit code 3" in note for note in report.notes)
+
+
+NAMES = st.sampled_from(
+    ["--tp", "--tp-size", "--enable-mscclpp", "--moe-a2a-backend", "--max-running-requests", "--ep-size", "--dp-size",
+     "--kv-cache-dtype", "--cuda-graph-bs", "--unknown-thing", "--no-x", "--mem-fraction-static", "--cuda-graph-max-bs"]
+)  # fmt: skip
+VALUES = st.one_of(
+    st.sampled_from(["8", "-1", "0", "deepep", "none", "1e999", "nan", "{", "true"]), st.text(max_size=8)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(NAMES, VALUES), max_size=8), st.sampled_from(["0.5.4", "0.5.12", "0.5.23"]))
+def test_any_flags_with_any_values_are_judged(pairs: list[tuple[str, str]], version: str) -> None:
+    words = ["python", "-m", "sglang.launch_server", *(word for pair in pairs for word in pair)]
+
+    report = doctor(
+        Question(
+            words=words, engine_version=version, ask_installed=False, gpu="RTX-PRO-6000", gpus=8, model="glm-5-nvfp4"
+        )
+    )
+
+    names = {flag.name for flag in report.launch.flags}
+    assert names <= {name for finding in report.findings for name in finding.flags} | set(report.clean)

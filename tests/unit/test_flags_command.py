@@ -1,0 +1,192 @@
+"""Launch commands as people write them: which engine, which flags, which values, and nothing given to a shell."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay.errors import UsageError
+from assay.flags.command import image_version, launch, model_of, parse
+from assay.flags.dialect import dialects
+from assay.flags.knowledge import from_history
+from assay.records.doctor import Launch
+
+API_SERVER = "vllm.entrypoints.openai.api_server"
+SCRIPT = "/opt/vllm/entrypoints/openai/api_server.py"
+
+
+def read(*words: str, engine: str | None = None, version: str | None = None) -> Launch:
+    found = parse(words, engine)
+    return launch(found, from_history(found.dialect.engine, version))
+
+
+def flags(*words: str, engine: str | None = None) -> dict[str, list[str]]:
+    return {flag.name: flag.values for flag in read(*words, engine=engine).flags}
+
+
+@pytest.mark.parametrize(
+    ("command", "engine", "program"),
+    [
+        ("python3 -m sglang.launch_server --model-path M", "sglang", "python3 -m sglang.launch_server"),
+        ("/venv/bin/python -u -m sglang.launch_server --tp 8", "sglang", "/venv/bin/python -u -m sglang.launch_server"),
+        ("sglang serve --model-path M", "sglang", "sglang serve"),
+        ("vllm serve M --port 1", "vllm", "vllm serve"),
+        ("uv run --with x vllm serve M", "vllm", "vllm serve"),
+        (f"python -m {API_SERVER} --model M", "vllm", f"python -m {API_SERVER}"),
+        (f"python {SCRIPT} --model M", "vllm", f"python {SCRIPT}"),
+        ("trtllm-serve M --tp_size 8", "trtllm", "trtllm-serve"),
+        ("trtllm-serve serve M", "trtllm", "trtllm-serve serve"),
+        ("/usr/local/bin/llama-server -m x.gguf", "llamacpp", "/usr/local/bin/llama-server"),
+        ("numactl -N 0 nice -n 5 vllm serve M", "vllm", "vllm serve"),
+        ("srun -N 1 --gpus 8 python -m sglang.launch_server --tp 8", "sglang", "python -m sglang.launch_server"),
+        ("export A=1 && cd /x; vllm serve M > log.txt 2>&1 &", "vllm", "vllm serve"),
+        ("bash -c 'source env; vllm serve M --port 1'", "vllm", "vllm serve"),
+    ],
+)  # fmt: skip
+def test_an_engine_is_found_whatever_stands_before_it(command: str, engine: str, program: str) -> None:
+    found = parse([command])
+
+    assert found.dialect.engine == engine
+    assert " ".join(found.program) == program
+
+
+def test_variables_come_from_before_the_program_from_env_and_from_export() -> None:
+    words = "export VLLM_USE_V1=0; CUDA_VISIBLE_DEVICES=0,1 env VLLM_LOGGING_LEVEL=DEBUG vllm serve M"
+
+    assert read(words).environment == {
+        "VLLM_USE_V1": "0", "CUDA_VISIBLE_DEVICES": "0,1", "VLLM_LOGGING_LEVEL": "DEBUG",
+    }  # fmt: skip
+
+
+def test_a_container_with_an_entrypoint_gives_all_its_words_to_the_engine() -> None:
+    seen = read(
+        "docker run -it --rm --gpus all -v /a:/b -p 8000:8000 -e VLLM_USE_V1=1 vllm/vllm-openai:v0.11.0 --model M -tp 2"
+    )
+
+    assert (seen.engine, seen.image) == ("vllm", "vllm/vllm-openai:v0.11.0")
+    assert seen.environment == {"VLLM_USE_V1": "1"}
+    assert [flag.written for flag in seen.flags] == ["--model M", "-tp 2"]
+
+
+def test_a_container_without_one_is_looked_into() -> None:
+    seen = read(
+        "podman run --shm-size=32g lmsysorg/sglang:v0.5.9-cu130 bash -c 'python3 -m sglang.launch_server --tp 8'"
+    )
+
+    assert (seen.engine, seen.image) == ("sglang", "lmsysorg/sglang:v0.5.9-cu130")
+    assert [flag.written for flag in seen.flags] == ["--tp 8"]
+
+
+def test_a_given_entrypoint_replaces_that_of_the_image() -> None:
+    seen = read("docker run --entrypoint vllm vllm/vllm-openai:v0.33.0 serve M --seed 1")
+
+    assert seen.program == ["vllm", "serve"]
+    assert seen.positionals == ["M"]
+
+
+@pytest.mark.parametrize(
+    ("image", "engine", "version"),
+    [
+        ("vllm/vllm-openai:v0.11.0", "vllm", "0.11.0"),
+        ("docker.io/vllm/vllm-openai:v0.20.0-cu129@sha256:00", "vllm", "0.20.0"),
+        ("lmsysorg/sglang:v0.5.12.post1-cu130", "sglang", "0.5.12.post1"),
+        ("lmsysorg/sglang:latest", "sglang", None),
+        ("registry:5000/mine:v3.1", "vllm", None),
+    ],
+)
+def test_the_tag_of_an_engines_own_image_names_its_version(image: str, engine: str, version: str | None) -> None:
+    assert image_version(image, dialects()[engine]) == version
+
+
+def test_words_belong_to_flags_by_what_the_engine_takes() -> None:
+    seen = flags(
+        "python -m sglang.launch_server --cuda-graph-bs-decode 1 2 4 --trust-remote-code --chunked-prefill-size -1 "
+        "--json-model-override-args '{\"a\": 1}' --log-level=info"
+    )
+
+    assert seen == {
+        "--cuda-graph-bs-decode": ["1", "2", "4"],
+        "--trust-remote-code": [],
+        "--chunked-prefill-size": ["-1"],
+        "--json-model-override-args": ['{"a": 1}'],
+        "--log-level": ["info"],
+    }
+
+
+def test_a_word_that_looks_like_a_switchs_value_is_kept_with_it() -> None:
+    assert flags("vllm serve M --enable-prefix-caching true") == {"--enable-prefix-caching": ["true"]}
+
+
+@pytest.mark.parametrize(
+    ("command", "model"),
+    [("vllm serve A --port 1", "A"), ("vllm serve --model B", "B"), ("python -m sglang.launch_server --model C", "C")],
+)
+def test_the_model_is_read_from_its_flag_or_its_place(command: str, model: str) -> None:
+    found = parse([command])
+    knowledge = from_history(found.dialect.engine)
+
+    assert model_of(launch(found, knowledge), found.dialect, knowledge) == model
+
+
+@pytest.mark.parametrize("words", ["ls -la", "python train.py", "docker run ubuntu ls", "vllm bench serve --model M"])
+def test_a_command_that_starts_no_engine_is_refused_with_what_would_be_taken(words: str) -> None:
+    with pytest.raises(UsageError, match="no known engine") as caught:
+        parse([words])
+
+    assert "vllm serve" in str(caught.value.hint)
+
+
+def test_words_alone_are_taken_for_the_engine_that_is_named() -> None:
+    assert flags("VLLM_USE_V1=1", "--max-num-seqs", "4", engine="vllm") == {"--max-num-seqs": ["4"]}
+
+
+def test_an_engine_that_the_command_contradicts_is_refused() -> None:
+    with pytest.raises(UsageError, match="vLLM"):
+        parse(["vllm serve M"], "sglang")
+
+
+def test_an_open_quotation_is_an_error_of_the_user() -> None:
+    with pytest.raises(UsageError, match="cannot be split"):
+        parse(["vllm serve 'M"])
+
+
+WORD = st.one_of(
+    st.sampled_from(["vllm", "serve", "python", "-m", "sglang.launch_server", "docker", "run", "bash"]),
+    st.sampled_from(["-c", "&&", ";", "vllm/vllm-openai:v0.11.0", "-e", "A=1", "--tp", "--x=", "=", "--"]),
+    st.sampled_from(["-", "{", '{"a":', ">", "2>&1"]),
+    st.text(string.printable, max_size=30),
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(WORD, max_size=30))
+def test_any_words_are_read_or_refused(words: list[str]) -> None:
+    try:
+        found = parse(words)
+    except UsageError:
+        return
+    seen = launch(found, from_history(found.dialect.engine))
+    total = sum(1 + len(flag.values) for flag in seen.flags) + len(seen.positionals)
+    assert total <= len(found.rest) + sum(flag.joined for flag in seen.flags)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        parse([text])
+    except UsageError:
+        return
+
+
+def test_shells_inside_of_shells_are_followed_only_so_far() -> None:
+    text = "vllm serve M"
+    for _ in range(3):
+        text = f"bash -c {text!r}" if "'" not in text else "bash -c " + '"' + text.replace('"', '\\"') + '"'
+
+    assert parse([text]).dialect.engine == "vllm"
+    with pytest.raises(UsageError):
+        parse(["bash -c " * 400 + "x"])
