@@ -63,7 +63,7 @@ def test_killed_at_random_moments_it_verifies_leaves_no_server_and_ends_with_the
     undisturbed = make_campaign(tmp_path / "undisturbed", tiny_spec(), ENTRIES)
     finish(undisturbed)
     expected = completed(undisturbed)
-    assert len(expected) >= 9
+    assert len(expected) >= 8
 
     kills, campaign = 0, 0
     while kills < wanted:
