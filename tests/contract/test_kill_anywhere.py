@@ -58,7 +58,7 @@ def assert_no_server_stays(folder: Path) -> None:
 
 
 def test_killed_at_random_moments_it_verifies_leaves_no_server_and_ends_with_the_same_runs(tmp_path: Path) -> None:
-    wanted = kills_wanted(5)
+    wanted = kills_wanted(3)
     rng = random.Random(20261130)
     undisturbed = make_campaign(tmp_path / "undisturbed", tiny_spec(), ENTRIES)
     finish(undisturbed)

@@ -23,7 +23,7 @@ def upper_limit(rate: float, n: int) -> float:
 
 def test_ten_useless_candidates_are_adopted_no_more_often_than_declared() -> None:
     """The default statistics on a noisy, drifting box."""
-    spec, n = CampaignSpec(budget=Budget(total_s=1e6)), 50
+    spec, n = CampaignSpec(budget=Budget(total_s=1e6)), 30
     adopted, false_losses = 0, 0
     for seed in range(n):
         journal = start(NULLS, spec)
@@ -40,7 +40,7 @@ def test_the_declared_rate_holds_when_the_screen_lets_almost_everything_through(
     budget = Budget(total_s=1e6, max_brackets=2, composition_brackets=4, confirmation_brackets=2)
     statistics = Statistics(screen_alpha=0.49, adopt_alpha=0.2)
     spec = CampaignSpec(budget=budget, statistics=statistics, objective=Objective(min_effect=0.001))
-    n, adopted, reached = 150, 0, 0
+    n, adopted, reached = 100, 0, 0
     for seed in range(n):
         journal = start(NULLS, spec)
         drive(journal, World(run_sd=0.05, seed=seed))
