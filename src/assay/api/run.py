@@ -54,7 +54,8 @@ def run(
 def _remember(state: CampaignState, progress: Progress) -> None:
     """What became of the predictions, for later campaigns on machines of this class; of real machines only."""
     from assay.plan.credibility import score
+    from assay.render.words import is_simulated
     from assay.store.credibility_file import remember
 
-    if state.headline is not None and state.build.engine != "rehearsal" and (note := remember(score(state))):
+    if state.headline is not None and not is_simulated(state) and (note := remember(score(state))):
         progress.result(note)

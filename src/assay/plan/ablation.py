@@ -11,7 +11,7 @@ import math
 from assay.plan.arms import arm_with
 from assay.plan.composing import stack_of
 from assay.plan.evidence import ablation_effect, ablation_series, valid_runs, why_not_counted
-from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.steps import MakeRun, RecordAblation, Step
 from assay.plan.verdicts import effect_text
 from assay.records.hypothesis import Hypothesis
@@ -73,7 +73,7 @@ def _recorded(member: Hypothesis, found: Effect | None, *, kept: bool, reason: s
 def _next_run(state: CampaignState, member: Hypothesis) -> MakeRun:
     series = ablation_series(member.id)
     runs = valid_runs(state, series)
-    without_turn = bool(runs) and runs[-1].intent.candidate is None
+    without_turn = candidates_turn(runs)
     stack = stack_of(state)
     left = [h for h in stack if h.id != member.id]
     return MakeRun(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from assay.plan.arms import arm_with
 from assay.plan.conditions import standing
 from assay.plan.evidence import composition, composition_effect, valid_runs, why_not_counted
-from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.steps import MakeRun, RecordVerdict, Step
 from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
@@ -46,8 +46,7 @@ def next_composition(state: CampaignState) -> Step | None:
 
 
 def _rival(state: CampaignState, hypothesis: Hypothesis) -> str | None:
-    excluded = set(hypothesis.optimization.excludes)
-    return next((h.id for h in stack_of(state) if h.id in excluded or hypothesis.id in h.optimization.excludes), None)
+    return next((member.id for member in stack_of(state) if member.rivals(hypothesis)), None)
 
 
 def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
@@ -109,7 +108,7 @@ def _out_of_budget(state: CampaignState) -> bool:
 def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
     series = composition(hypothesis.id)
     runs = valid_runs(state, series)
-    candidate_turn = bool(runs) and runs[-1].intent.candidate is None
+    candidate_turn = candidates_turn(runs)
     stack = stack_of(state)
     deltas = [*stack, hypothesis] if candidate_turn else stack
     done = sum(1 for run in runs if run.intent.candidate is not None)

@@ -15,7 +15,7 @@ from assay.plan.evidence import (
     valid_runs,
     why_not_counted,
 )
-from assay.plan.runs import MAX_ATTEMPTS, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.scores import is_latency, metric_value
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text
@@ -35,7 +35,7 @@ def next_confirmation(state: CampaignState) -> Step:
     if have >= state.spec.budget.confirmation_brackets or (have > 1 and _over_budget(state)) or stack_failure(state):
         return Finish(headline=_confirmed(state))
     runs = valid_runs(state, CONFIRMATION)
-    stack_turn = bool(runs) and runs[-1].intent.candidate is None
+    stack_turn = candidates_turn(runs)
     deltas = stack_of(state)
     wanted = state.spec.budget.confirmation_brackets
     return MakeRun(

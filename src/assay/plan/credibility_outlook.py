@@ -79,8 +79,7 @@ class Judge:
 
     def has_rival(self, hypothesis: Hypothesis) -> bool:
         """Whether something of the same family stands in the stack already."""
-        own = hypothesis.optimization.excludes
-        return any(h.id in own or hypothesis.id in h.optimization.excludes for h in self.stack)
+        return any(member.rivals(hypothesis) for member in self.stack)
 
 
 def outlook(

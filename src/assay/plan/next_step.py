@@ -13,7 +13,7 @@ from assay.plan.arms import baseline_arm
 from assay.plan.composing import next_composition
 from assay.plan.confirming import next_confirmation
 from assay.plan.evidence import A_A, MAIN, calibrate, series_brackets, valid_runs, why_not_counted
-from assay.plan.runs import MAX_ATTEMPTS, failed_in_a_row, intent
+from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, failed_in_a_row, intent
 from assay.plan.screening import next_screen, open_candidates, unapproved
 from assay.plan.steps import AskApproval, Done, GiveUp, MakeRun, RecordCalibration, Step
 from assay.plan.verdicts import RETRY_CAUSES, blocked_at_plan_time
@@ -52,7 +52,7 @@ def _next_calibration(state: CampaignState) -> Step:
     if have >= wanted and (calibration := calibrate(state)) is not None:
         return RecordCalibration(calibration=calibration)
     runs = valid_runs(state, MAIN)
-    a_a_turn = bool(runs) and runs[-1].intent.candidate is None
+    a_a_turn = candidates_turn(runs)
     why = f"learning this box's noise: bracket {have + 1} of {wanted} of the baseline against itself"
     return MakeRun(
         intent=intent(

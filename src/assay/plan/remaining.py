@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from assay.plan.composing import promising
 from assay.plan.evidence import A_A, CONFIRMATION, MAIN, bracket_counts, composition
-from assay.plan.runs import median_run_s
+from assay.plan.runs import EXPECTED_BRACKETS, median_run_s
 from assay.plan.screening import open_candidates
 from assay.records.state import CampaignState
-
-EXPECTED_BRACKETS = 0.75
-"""Share of the allowed brackets that an average trial is expected to use: clear cases stop early."""
 
 ABLATED_SHARE = 0.5
 """Of the members of a stack, how many are expected to be asked about: what waits may not be adopted."""

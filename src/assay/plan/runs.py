@@ -12,6 +12,9 @@ from assay.records.state import CampaignState, RunRecord
 MAX_ATTEMPTS = 3
 """Invalid or failing runs in a row after which an arm is given up."""
 
+EXPECTED_BRACKETS = 0.75
+"""Share of the allowed brackets that an average trial is expected to use: clear cases stop early."""
+
 
 def derived_seed(root: int, *parts: object) -> int:
     """A seed that depends on the campaign's seed and on what it is for, not on when it is drawn."""
@@ -28,6 +31,11 @@ def runs_of(state: CampaignState, series: str, candidate: str | None) -> list[Ru
 
 def _ended(run: RunRecord) -> bool:
     return run.outcome is not None and run.outcome.status is not RunStatus.ABANDONED
+
+
+def candidates_turn(runs: list[RunRecord]) -> bool:
+    """Whether the next run of an alternating series is the candidate's: its newest run that counts was a reference."""
+    return bool(runs) and runs[-1].intent.candidate is None
 
 
 def failed_in_a_row(state: CampaignState, first_run: int = 0) -> list[RunRecord]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import takewhile
 
 from assay.plan import dials
@@ -148,10 +149,10 @@ def _whose_turn(state: CampaignState, candidates: list[Hypothesis]) -> Hypothesi
     must not leave half measured. What is tried next does not bias what it measures.
     """
     main = series_brackets(state, MAIN)
+    counted = Counter(run.intent.candidate for run in valid_runs(state, MAIN))
 
     def key(hypothesis: Hypothesis) -> tuple[int, float, int]:
-        own = main.of(hypothesis.id)
-        done = sum(1 for run in valid_runs(state, MAIN) if run.intent.candidate == hypothesis.id)
+        own, done = main.of(hypothesis.id), counted[hypothesis.id]
         size = abs(mean_effect(own)[0]) if len(own) else 0.0
         return done, -size, derived_seed(state.spec.workload.seed, "order", done, hypothesis.id)
 

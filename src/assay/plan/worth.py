@@ -12,10 +12,11 @@ E[max(0, X)] = m Phi(m/s) + s phi(m/s) for a normal X.
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 from assay.plan.credibility import corrected_range, learn, score, usable_chance
 from assay.plan.evidence import MAIN, bracket_counts, screen_effect
-from assay.plan.runs import median_run_s
+from assay.plan.runs import EXPECTED_BRACKETS, median_run_s
 from assay.records.hypothesis import Hypothesis
 from assay.records.scoring import Credibility, MachineClass
 from assay.records.state import CampaignState
@@ -23,8 +24,7 @@ from assay.records.views import Worth
 
 LEAST_SD = 0.005
 """A range of no width is not believed to half a percent."""
-EXPECTED_SHARE = 0.75
-"""Of the brackets that are allowed, those that a trial takes on the average: clear cases stop early."""
+STANDARD = NormalDist()
 
 
 def worth(state: CampaignState, hypothesis: Hypothesis, credibility: Credibility, num_candidates: int) -> Worth:
@@ -40,13 +40,13 @@ def worth(state: CampaignState, hypothesis: Hypothesis, credibility: Credibility
     mean, sd = _expected(state, hypothesis, credibility)
     done = bracket_counts(state, MAIN)[hypothesis.id]
     chance = 1.0 if done else usable_chance(hypothesis, credibility)
-    left = max(1.0, EXPECTED_SHARE * budget.max_brackets - done)
+    left = max(1.0, EXPECTED_BRACKETS * budget.max_brackets - done)
     per_bracket_s = _own_run_s(state, hypothesis.id) + median_run_s(state) / max(1, min(budget.block, num_candidates))
     return Worth(
         candidate=hypothesis.id,
         brackets=done,
-        expected_gain=chance * math.expm1(mean * _phi_cdf(mean / sd) + sd * _phi(mean / sd)),
-        chance_worth_having=chance * _phi_cdf((mean - math.log1p(state.spec.objective.min_effect)) / sd),
+        expected_gain=chance * math.expm1(mean * STANDARD.cdf(mean / sd) + sd * STANDARD.pdf(mean / sd)),
+        chance_worth_having=chance * STANDARD.cdf((mean - math.log1p(state.spec.objective.min_effect)) / sd),
         cost_s=left * per_bracket_s,
     )
 
@@ -68,7 +68,7 @@ def affordable(state: CampaignState, candidates: list[Hypothesis], free_s: float
         return candidates  # it reaches for all, block or no block: no need to weigh them
     chosen: list[Hypothesis] = []
     for one in ranked(state, candidates):
-        expected = max(1.0, EXPECTED_SHARE * state.spec.budget.max_brackets - one.brackets)
+        expected = max(1.0, EXPECTED_BRACKETS * state.spec.budget.max_brackets - one.brackets)
         free_s -= one.cost_s / expected * max(0, least - one.brackets)
         if chosen and free_s < 0:
             break
@@ -91,11 +91,3 @@ def _own_run_s(state: CampaignState, candidate: str) -> float:
     """A candidate's own runs may take longer to start than others (an artifact, a compilation)."""
     runs = [r.outcome.duration_s for r in state.runs if r.intent.candidate == candidate and r.outcome]
     return sorted(runs)[len(runs) // 2] if runs else median_run_s(state)
-
-
-def _phi(z: float) -> float:
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-
-def _phi_cdf(z: float) -> float:
-    return math.erfc(-z / math.sqrt(2)) / 2

@@ -108,3 +108,7 @@ class Hypothesis(Frozen):
     def id(self) -> str:
         """The optimization's id: unique in a campaign."""
         return self.optimization.id
+
+    def rivals(self, other: Hypothesis) -> bool:
+        """Whether the two are of one family, of which at most one can be in the stack; either may say so."""
+        return other.id in self.optimization.excludes or self.id in other.optimization.excludes

@@ -21,7 +21,7 @@ def calibration(state: CampaignState, title: str) -> str:
     if not measured:
         return ""
     rows = [_measured(one) for one in sorted(measured, key=_highest_first)]
-    rows += [_open(one) for one in sorted(outlooks(state), key=_highest_first)]
+    rows += [_open(one) for one in sorted(outlooks(state, state.earlier_scores), key=_highest_first)]
     return svg.intervals(rows, title)
 
 

@@ -80,7 +80,7 @@ def scoring(state: CampaignState) -> Scoring:
         sentences=[*_hits(effects), *_bias(learn(scores, own), own)],
         details=[*_inside(effects), *_naive(effects, state.spec.objective.min_effect), *_usable(usable)],
         rows=[_row(one) for one in scores],
-        left=[_left(one) for one in outlooks(state)],
+        left=[_left(one) for one in outlooks(state, state.earlier_scores)],
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.stats.brackets import Noise, pool
-from assay.stats.sequential import PRIOR_DEGREES_CAP, student_quantile
+from assay.stats.sequential import lent, student_quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,14 +19,14 @@ class Bounds:
     high: float
 
 
-def mean_bounds(log_values: Sequence[float], lent: Noise | None, *, alpha: float) -> Bounds | None:
+def mean_bounds(log_values: Sequence[float], others: Noise | None, *, alpha: float) -> Bounds | None:
     """Lower and upper one-sided bounds of the mean that runs scatter around.
 
     Student's interval with pooled variance: s^2 = (d0 s0^2 + (n - 1) s_own^2) / (d0 + n - 1), d0 capped as for effects.
 
     Args:
         log_values: logs of the quantity, one a run.
-        lent: run-to-run variance of the same log quantity in other runs.
+        others: run-to-run variance of the same log quantity in other runs.
         alpha: error rate of each bound.
 
     Returns:
@@ -39,8 +39,7 @@ def mean_bounds(log_values: Sequence[float], lent: Noise | None, *, alpha: float
     own = None
     if n > 1:
         own = Noise(variance=sum((v - mean) ** 2 for v in log_values) / (n - 1), degrees_of_freedom=n - 1)
-    capped = lent and Noise(variance=lent.variance, degrees_of_freedom=min(lent.degrees_of_freedom, PRIOR_DEGREES_CAP))
-    noise = pool(capped, own)
+    noise = pool(lent(others), own)
     if noise is None:
         return None
     half = -student_quantile(alpha, noise.degrees_of_freedom) * math.sqrt(noise.variance / n)

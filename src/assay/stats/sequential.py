@@ -33,6 +33,11 @@ def student_quantile(probability: float, degrees_of_freedom: float) -> float:
     return float(stdtrit(degrees_of_freedom, probability))
 
 
+def lent(box: Noise | None) -> Noise | None:
+    """What the box's noise may lend to a candidate's own, its degrees of freedom capped."""
+    return box and Noise(variance=box.variance, degrees_of_freedom=min(box.degrees_of_freedom, PRIOR_DEGREES_CAP))
+
+
 def effect(found: Brackets, box: Noise | None, *, alpha: float, looks: Looks = ONE_LOOK) -> Effect | None:
     """Estimate a candidate's effect with an interval that holds at every look.
 
@@ -47,7 +52,7 @@ def effect(found: Brackets, box: Noise | None, *, alpha: float, looks: Looks = O
     """
     if not len(found):
         return None
-    capped = box and Noise(variance=box.variance, degrees_of_freedom=min(box.degrees_of_freedom, PRIOR_DEGREES_CAP))
+    capped = lent(box)
     noise = pool(capped, residual_noise(found))
     if noise is None:
         return None
