@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.render.bench_report import bench_html, compare_html, sweep_html
-from tests.contract.test_report_in_a_browser import BROWSER, WIDTHS, seen_in_a_browser
+from tests.contract.test_report_in_a_browser import NEEDS_A_BROWSER, assert_drawn_whole
 from tests.unit import bench_records as made
 
 PAGES = {
@@ -19,22 +19,10 @@ PAGES = {
 }
 """Page, and how many charts it has."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine (Debian: apt install chromium)"),
-]
+pytestmark = NEEDS_A_BROWSER
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_drawn_whole_offline_and_never_scrolls_sideways(name: str, tmp_path: Path) -> None:
     html, num_charts = PAGES[name]
-
-    pages = seen_in_a_browser(html, tmp_path)
-
-    assert [page["width"] for page in pages] == list(WIDTHS)
-    for page in pages:
-        assert page["content"] <= page["width"]
-        assert page["charts"] == num_charts
-        assert page["broken"] == []
-        assert page["fetched"] == []
-        assert page["crossing"] == []
+    assert_drawn_whole(html, tmp_path, num_charts)

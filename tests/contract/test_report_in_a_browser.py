@@ -64,10 +64,11 @@ OUTSIDE = "https://nowhere.invalid/picture.png"
 WIDTHS = (390, 1280)
 VARIANTS = sample_variants()
 
-pytestmark = [
+NEEDS_A_BROWSER = [
     pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine (Debian: apt install chromium)"),
 ]
+pytestmark = NEEDS_A_BROWSER
 
 
 def seen_in_a_browser(html: str, folder: Path) -> list[dict[str, Any]]:
@@ -85,6 +86,19 @@ def seen_in_a_browser(html: str, folder: Path) -> list[dict[str, Any]]:
     return list(json.loads(unescape(title[1])))
 
 
+def assert_drawn_whole(html: str, folder: Path, num_charts: int) -> list[dict[str, Any]]:
+    """No page is wider than its window, breaks a link, fetches anything, or draws words over others."""
+    pages = seen_in_a_browser(html, folder)
+    assert [page["width"] for page in pages] == list(WIDTHS)
+    for page in pages:
+        assert page["content"] <= page["width"]
+        assert page["charts"] == num_charts
+        assert page["broken"] == []
+        assert page["fetched"] == []
+        assert page["crossing"] == []
+    return pages
+
+
 @pytest.mark.parametrize("name", ["finished", "only-blocked"])
 def test_the_report_is_drawn_whole_offline_and_never_scrolls_sideways(name: str, tmp_path: Path) -> None:
     state = VARIANTS[name]
@@ -92,17 +106,9 @@ def test_the_report_is_drawn_whole_offline_and_never_scrolls_sideways(name: str,
     commands = {**sample_commands(), "long": "a" * 400}
     html = report_html(state, launch_commands=commands, latencies=latencies)
 
-    pages = seen_in_a_browser(html, tmp_path)
-
-    assert [page["width"] for page in pages] == list(WIDTHS)
-    for page in pages:
-        assert page["content"] <= page["width"]
+    for page in assert_drawn_whole(html, tmp_path, 6 if name == "finished" else 0):
         assert page["letters"] > 2000
-        assert page["charts"] == (6 if name == "finished" else 0)
         assert page["links"] > 10
-        assert page["broken"] == []
-        assert page["fetched"] == []
-        assert page["crossing"] == []
 
 
 def test_a_page_that_is_too_wide_fetches_leads_nowhere_or_overlaps_would_be_found(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from assay.engines.llamacpp_flags import canonical, problem, refuse_owned, rendered
+from assay.engines.flag_check import problem
+from assay.engines.llamacpp_flags import canonical, refuse_owned, rendered
 from assay.engines.llamacpp_help import parse_help
 from assay.engines.llamacpp_in_force import contradiction
 from assay.engines.llamacpp_log import facts, fallbacks

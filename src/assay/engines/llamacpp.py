@@ -7,8 +7,9 @@ from typing import Any
 
 from assay.engines.artifact import make_artifact
 from assay.engines.embedded_model import embedded_model
+from assay.engines.flag_check import problem
 from assay.engines.gguf_facts import read_facts
-from assay.engines.llamacpp_flags import OWNED, canonical, problem, refuse_owned, rendered
+from assay.engines.llamacpp_flags import OWNED, canonical, refuse_owned, rendered
 from assay.engines.llamacpp_in_force import contradiction
 from assay.engines.llamacpp_program import find_build
 from assay.engines.llamacpp_server import LlamaServer

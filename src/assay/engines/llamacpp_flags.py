@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-
 from assay.errors import UsageError
 from assay.records.base import Flags, FlagValue
-from assay.records.machine import EngineBuild, FlagInfo
+from assay.records.machine import EngineBuild
 
 OWNED = frozenset(
     {
@@ -25,18 +23,6 @@ def refuse_owned(build: EngineBuild, flags: Flags) -> None:
         raise UsageError(f"{', '.join(sorted(owned))}: Assay sets this itself", hint="remove it from target.flags")
 
 
-def problem(build: EngineBuild, flags: Flags) -> str | None:
-    """Why this build cannot take these flags: unknown, removed, a value missing, superfluous or not a choice."""
-    for name, value in flags.items():
-        info = build.flag(name)
-        reason = (
-            f"{build.version} has no flag {name}{_nearest(build, name)}" if info is None else _misuse(info, name, value)
-        )
-        if reason is not None:
-            return reason
-    return None
-
-
 def canonical(build: EngineBuild, flags: Flags) -> Flags:
     """The flags under their first long spelling, a negative switch as its positive one set to False."""
     found: Flags = {}
@@ -50,26 +36,6 @@ def canonical(build: EngineBuild, flags: Flags) -> Flags:
 def rendered(build: EngineBuild, flags: Flags) -> list[str]:
     """The flags as words of the command line."""
     return [word for name, value in flags.items() for word in _words(build, name, value)]
-
-
-def _misuse(info: FlagInfo, name: str, value: FlagValue) -> str | None:
-    if info.removed:
-        return f"{name} was removed in this build: {info.help}"
-    if value is False:
-        return None
-    if info.value is None:
-        return None if value is True else f"{name} is a switch and takes no value, not {value}"
-    if value is True:
-        return f"{name} needs a value: {', '.join(info.choices) or info.value}"
-    given = [word.strip() for word in str(value).split(",")] if _is_list(info) else [str(value)]
-    if info.choices and not set(given) <= set(info.choices):
-        return f"{name} takes one of {', '.join(info.choices)}, not {value}"
-    return None
-
-
-def _is_list(info: FlagInfo) -> bool:
-    """Whether several choices may be given at once."""
-    return "comma-separated" in info.help
 
 
 def _words(build: EngineBuild, name: str, value: FlagValue) -> list[str]:
@@ -104,9 +70,3 @@ def _is_positive(spelling: str) -> bool:
 def _spellings(build: EngineBuild, name: str) -> list[str]:
     info = build.flag(name)
     return [name] if info is None else info.names
-
-
-def _nearest(build: EngineBuild, name: str) -> str:
-    known = [spelling for info in build.flags if not info.removed for spelling in info.names]
-    close = difflib.get_close_matches(name, known, n=2)
-    return f" (nearest: {', '.join(close)})" if close else ""

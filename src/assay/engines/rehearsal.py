@@ -10,7 +10,6 @@ The target names a model that Assay knows (or a config.json); box, layout, world
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections import Counter
 from importlib.metadata import version
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.engines.embedded_model import sha256_of
+from assay.engines.flag_check import problem
 from assay.engines.rehearsal_help import parse_help
 from assay.engines.rehearsal_server import RehearsalServer
 from assay.errors import EngineError, UsageError
@@ -90,7 +90,7 @@ class Rehearsal:
 
     def check_flags(self, build: EngineBuild, flags: Flags) -> str | None:
         """Unknown, a value missing or superfluous, or not a choice."""
-        return next((found for name, value in flags.items() if (found := _problem(build, name, value))), None)
+        return problem(build, flags)
 
     def canonical(self, build: EngineBuild, flags: Flags) -> Flags:  # noqa: ARG002 - the port's signature
         """Every flag has one spelling."""
@@ -151,22 +151,6 @@ def _storage(shape: ModelShape) -> str:
     for count, matrix in shape.matrices():
         total[matrix.storage.name] += round(count * matrix.weight_bytes)
     return total.most_common(1)[0][0]
-
-
-def _problem(build: EngineBuild, name: str, value: FlagValue) -> str | None:
-    info = build.flag(name)
-    if info is None:
-        close = difflib.get_close_matches(name, [one for flag in build.flags for one in flag.names], n=2)
-        return f"{build.version} has no flag {name}" + (f" (nearest: {', '.join(close)})" if close else "")
-    if value is False:
-        return None
-    if info.value is None:
-        return None if value is True else f"{name} is a switch and takes no value, not {value}"
-    if value is True:
-        return f"{name} needs a value: {', '.join(info.choices) or info.value}"
-    if info.choices and str(value) not in info.choices:
-        return f"{name} takes one of {', '.join(info.choices)}, not {value}"
-    return None
 
 
 def _same(reported: Any, value: FlagValue) -> bool:

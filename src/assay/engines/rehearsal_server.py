@@ -11,12 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from assay.engines.rehearsal_failures import FATAL, READY, classify, plain
 from assay.errors import MeasurementError
 from assay.ports import LaunchFailed
-from assay.process import Child, listens
+from assay.process import Child, listens, tree_rss_bytes
 from assay.records.run import Failure, ServerIdentity
 
 POLL_S = 0.02
@@ -92,11 +90,7 @@ class RehearsalServer:
 
     def rss_bytes(self) -> int | None:
         """Resident memory of the process; None when it is gone."""
-        try:
-            root = psutil.Process(self.identity.pid)
-            return sum(process.memory_info().rss for process in (root, *root.children(recursive=True)))
-        except psutil.NoSuchProcess:
-            return None
+        return tree_rss_bytes(self.identity.pid)
 
     def stop(self) -> None:
         """End its session; returns when it is gone."""

@@ -2,6 +2,17 @@
 
 from assay.process.children import Child, end_recorded, free_port, listens, run_quiet, start
 from assay.process.marked import end_marked
+from assay.process.memory import tree_rss_bytes
 from assay.process.piped import Piped
 
-__all__ = ["Child", "Piped", "end_marked", "end_recorded", "free_port", "listens", "run_quiet", "start"]
+__all__ = [
+    "Child",
+    "Piped",
+    "end_marked",
+    "end_recorded",
+    "free_port",
+    "listens",
+    "run_quiet",
+    "start",
+    "tree_rss_bytes",
+]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from assay.records.bench import BenchResult, BenchSpec, Comparison, SweepResult
 from assay.render import words
@@ -22,10 +21,9 @@ from assay.render.bench_words import (
     workload_words,
 )
 from assay.render.compare_view import question_words, side_rows, undecidable
+from assay.render.pages import environment
 from assay.render.sweep_points import sweep_points
 from assay.units import NS_PER_S
-
-TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 
 
 def bench_html(result: BenchResult) -> str:
@@ -100,15 +98,9 @@ def _page(template: str, **context: object) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"number": words.number_words, "time": time_words, "sentence": words.sentence_words}
-    environment.globals |= {
+    page = environment()
+    page.filters |= {"number": words.number_words, "time": time_words, "sentence": words.sentence_words}
+    page.globals |= {
         "latency_rows": latency_rows,
         "throughput_facts": throughput_facts,
         "load_facts": load_facts,
@@ -117,7 +109,7 @@ def _environment() -> Environment:
         "percentile_names": PERCENTILES,
         "nothing": words.NOTHING,
     }
-    return environment
+    return page
 
 
 def _instant(at_ns: int) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from assay.records.estimate_report import EstimateReport
 from assay.render import estimate_rows as rows
 from assay.render import estimate_words as words
 from assay.render.bench_facts import Facts
 from assay.render.estimate_charts import estimate_charts, off_the_chart
+from assay.render.pages import environment
 from assay.render.words import NOTHING, sentence_words
-
-TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 
 
 def estimate_html(report: EstimateReport) -> str:
@@ -67,14 +64,8 @@ def _capitalized(sentence: str) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    page = environment()
+    page.filters |= {
         "range": words.range_words,
         "times": words.time_range_words,
         "gain": words.gain_words,
@@ -86,5 +77,5 @@ def _environment() -> Environment:
         "sentence": sentence_words,
         "capitalized": _capitalized,
     }
-    environment.globals |= {"op_rows": rows.op_rows, "nothing": NOTHING}
-    return environment
+    page.globals |= {"op_rows": rows.op_rows, "nothing": NOTHING}
+    return page

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from assay.records.rehearsal import StepFacts
 from assay.records.run import RunStatus
@@ -14,11 +13,11 @@ from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import VerdictKind
 from assay.render import rehearsal_view, stack_facts, words
 from assay.render import report_facts as facts
+from assay.render.pages import environment
 from assay.render.report_charts import Latencies, charts
 from assay.render.scoring_facts import scoring
 from assay.units import GIB_BYTES
 
-TEMPLATES = Path(__file__).parent.parent / "data" / "templates"
 MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "\n": " "}
 
 
@@ -58,14 +57,8 @@ def report_markdown(
 
 
 def _environment(*, autoescape: bool) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=autoescape,  # noqa: S701 - off for Markdown only, where `cell` escapes what comes from outside
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
+    page = environment(autoescape=autoescape)
+    page.filters |= {
         "effect": words.effect_words,
         "range": words.range_words,
         "verdict": words.verdict_words,
@@ -80,7 +73,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "cell": _cell,
         "sentence": words.sentence_words,
     }
-    return environment
+    return page
 
 
 def _context(
