@@ -23,6 +23,7 @@ def question(**changes) -> CompareQuestion:
         "arrival": Arrival(concurrency=4),
         "window_s": 0.5,
         "windows": 2,
+        "warmup_min_s": 0.5,
         "warmup_max_s": 10.0,
         "max_rounds": 4,
     }

@@ -227,6 +227,7 @@ class _State:
             arrival=question.arrival,
             window_s=question.window_s,
             windows=question.windows,
+            warmup_min_s=question.warmup_min_s,
             warmup_max_s=question.warmup_max_s,
             seed=question.seed if self._all_launched() else question.seed + 1000 * run,
             api_key_env=question.api_key_env,

@@ -36,6 +36,8 @@ class CompareQuestion(Frozen):
     """What requests put into `model`; None: whatever each side serves."""
     window_s: float = Field(default=5.0, gt=0)
     windows: int = Field(default=3, ge=1)
+    warmup_min_s: float = Field(default=2.0, ge=0)
+    """Shortest warm-up of a run."""
     warmup_max_s: float = Field(default=60.0, gt=0)
     seed: int = 1
     start_timeout_s: float = Field(default=600.0, gt=0)
