@@ -3,8 +3,8 @@
     python benchmarks/parameter_counts.py
 
 Both are counted as the publisher counts them (`parameters_counted` and `active_counts` of the model's file): with the
-draft layers or without, with the embedding and the head or without. Nothing is measured, and nothing is read but our
-own data.
+draft layers or without, with the encoder of images or without, with the embedding and the head or without. Nothing is
+measured, and nothing is read but our own data.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def active(shape: ModelShape, counts: str) -> float:
 def total(shape: ModelShape, counted: str) -> int:
     """Parameters by a publisher's convention."""
     draft = sum(group.count * matrix.parameters for group in shape.draft_layers for matrix in group.matrices)
+    encoders = sum(encoder.parameters for encoder in shape.encoders) if "encoder" in counted else 0
     again = 2 * shape.vocab * shape.hidden if "again" in counted else 0
-    return shape.parameters + (draft + again if "draft" in counted else 0)
+    return shape.parameters + encoders + (draft + again if "draft" in counted else 0)
 
 
 def row(path: Path) -> str:

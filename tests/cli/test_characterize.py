@@ -19,7 +19,8 @@ from assay.api.measured_run import of_campaign
 from assay.cli.characterize import characterize
 from assay.cli.command import TeachingCommand
 from assay.cli.failure import Trouble, explain
-from assay.errors import UsageError
+from assay.errors import EngineError, UsageError
+from assay.process import free_port
 from assay.records.attribution import Characterization
 from assay.records.estimate import OperatingPoint
 from assay.render.characterize_view import characterize_view
@@ -157,6 +158,37 @@ def test_a_box_by_its_data_sheet_has_a_roofline_without_anything_being_measured(
     assert found.ceilings is None
     assert [step.point.sequences for step in found.points] == [1, 8, 64, 256, 1]
     assert found.points[0].bound == "memory"
+
+
+def test_ceilings_from_a_file_go_before_the_data_sheet_and_are_shown(tmp_path: Path) -> None:
+    record = Path(__file__).parents[2] / "examples" / "ceilings" / "one-h200.json"
+    plain, measured = (
+        ask(Question(folder=tmp_path, model="llama-3.1-8b", on="H200", measured=file), QuietProgress())
+        for file in (None, record)
+    )
+
+    assert plain.gpu_ceilings is None
+    assert plain.points[0].ops[0].basis == ["elsewhere"]
+    assert measured.points[0].ops[0].basis == ["measured"]
+    assert measured.points[0].time_s.mid != plain.points[0].time_s.mid
+    assert "memory read        4,421 GB/s" in shown(measured, 80)
+
+
+def test_ceilings_of_a_gpu_are_no_ceilings_of_processors(tmp_path: Path) -> None:
+    record = Path(__file__).parents[2] / "examples" / "ceilings" / "one-h200.json"
+    found = trouble("--folder", str(tmp_path), "--model", "gpt2", "--on", "cpu", "--measured", str(record))
+
+    assert found.exit_code == 2
+    assert "tells of a GPU" in found.message
+
+
+def test_a_server_that_does_not_answer_ends_it_before_anything_is_measured(tmp_path: Path) -> None:
+    words = ["--folder", str(tmp_path), "--url", f"http://127.0.0.1:{free_port()}"]
+    with pytest.raises(EngineError) as raised:
+        COMMAND.main(words, prog_name="assay characterize", standalone_mode=False)
+
+    assert explain(raised.value).exit_code == 4
+    assert "Connection refused" in raised.value.message
 
 
 @pytest.mark.parametrize("width", [80, 120])

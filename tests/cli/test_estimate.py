@@ -100,6 +100,9 @@ def test_the_help_imports_nothing_heavy_and_an_estimate_no_more_than_it_needs(sm
         ([*FOUNDING, "--search"], "--search and --layout contradict", "search first"),
         ([*FOUNDING[:3], "--search", "--context", "9"], "--search and --context contradict", "search first"),
         ([*FOUNDING[:3], "--search", "--slo", "e2e=9s"], "not on e2e", "tpot"),
+        ([*FOUNDING[:3], "--search", "--slo", "p99=4"], "p99=4", "for example --slo ttft=500ms,tpot=50ms"),
+        (["glm-5-nvfp4", "--on", "2xRTX-PRO-6000", "--search"], "does not fit on 2 of", "on 8 of these devices under"),
+        (["llama-3.1-8b", "--on", "cpu"], "no device is called 'cpu'", "assay characterize --model MODEL --on cpu"),
         ([*FOUNDING, "--slo", "ttft=5s"], "--slo belongs to --search", "--search"),
         (["glm-5-nvfp4", "--on", "2xRTX-PRO-6000"], "does not fit as tp2", "on 8 of these devices under tp8"),
         ([*FOUNDING, "--input", "200000", "--output", "200000"], "does not fit into the cache", "at most"),
@@ -243,3 +246,19 @@ def test_the_page_is_written(small: Path, tmp_path: Path) -> None:
     told(str(small), "--on", "RTX-PRO-6000", "--html", str(tmp_path / "page.html"))
 
     assert "roofline of one" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_request_beyond_the_positions_of_the_model_is_calculated_and_said(small: Path) -> None:
+    words = [str(small), "--on", "H200", "--concurrency", "1", "--output", "2"]
+    said = "longer than the 131,072 positions"
+    assert said in " ".join(document(*words, "--input", "131072")["assumptions"])
+    assert said not in " ".join(document(*words, "--input", "131070")["assumptions"])
+
+
+def test_a_search_and_an_estimate_agree_on_what_a_load_test_would_show(small: Path) -> None:
+    words = [str(small), "--on", "H200", "--input", "512", "--output", "128"]
+    best = next(one for one in document(*words, "--search")["candidates"] if one["storage"] == "as stored")
+    point = document(*words, "--concurrency", str(best["concurrency"]))["points"][0]
+    for name in ("tpot_s", "output_tokens_per_s"):
+        assert best[name]["mid"] == pytest.approx(point[name]["mid"])
+    assert best["ttft_s"]["mid"] == pytest.approx(point["ttft_s"]["mid"])

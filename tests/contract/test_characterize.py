@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from assay.probes.ceilings import ceilings
 from assay.probes.ceilings.ggml_library import TYPES
 from assay.probes.ceilings.port import NotMeasurable
 from assay.probes.ceilings.products import Kernels, Product, kernels
+from assay.probes.ceilings.quiet import LEFT_OUT, TOO_BUSY
 from assay.records.ceilings import Ceilings
 from assay.records.estimate import OperatingPoint
 from assay.roofline import cpu
@@ -41,6 +43,21 @@ def test_a_product_of_every_type_is_what_plain_arithmetic_finds(program: Kernels
 
         assert found.correct, f"{storage}: {found.check}"
         assert min(found.samples) > 1e8
+
+
+def test_plain_weights_are_read_from_a_mapped_file_and_rearranged_ones_from_memory(tmp_path: Path) -> None:
+    """As llama.cpp has them; the file leaves nothing behind."""
+    with kernels(tmp_path) as running:
+        found = {
+            storage: Product(
+                kernels=running, name="matvec_streamed", threads=1, storage=storage, seconds=QUICK_S
+            ).run()
+            for storage in ("F16", "Q4_0")
+        }  # fmt: skip
+    assert all(each.correct for each in found.values())
+    assert found["F16"].conditions["pages"] == "mapped file"
+    assert (found["Q4_0"].conditions["pages"] == "mapped file") == (found["Q4_0"].conditions["kernel"] == "CPU")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_job_that_the_kernels_refuse_is_not_measurable_and_the_next_one_is(program: Kernels) -> None:
@@ -74,12 +91,15 @@ def test_ceilings_are_measured_once_and_carry_the_roofline_of_a_real_model(
     asked = len(told)
     measure()
 
-    assert asked > 20
-    assert len(told) - asked <= len(first.untrusted) + len(first.missing)
-    assert set(first.missing) <= {"disk read, 1 thread"}  # of a file system without a device
+    if LEFT_OUT in first.missing:  # the machine was busy
+        assert asked >= TOO_BUSY
+    else:
+        assert asked > 20
+        assert len(told) - asked <= len(first.untrusted) + len(first.missing)
+        assert set(first.missing) <= {"disk read, 1 thread"}  # of a file system without a device
     try:
         step = cpu.estimate(shape, first, 1, OperatingPoint(phase="decode", sequences=1, context_tokens=64))
     except UsageError as error:  # the machine was busy: then nothing is said
-        assert "other processes used" in str(error.hint)  # noqa: PT017 - either outcome is right
+        assert re.search("other processes used|when the machine is quiet", str(error.hint))  # noqa: PT017 - either outcome is right
     else:
         assert 1 < step.tokens_per_s.low < step.ceiling_tokens_per_s < 1e5

@@ -13,7 +13,7 @@ from assay.probes.ceilings import cache
 from assay.probes.ceilings.disk import DiskRead
 from assay.probes.ceilings.memory import MemoryBandwidth
 from assay.probes.ceilings.port import Conditions, NotMeasurable, Reading
-from assay.probes.ceilings.quiet import ATTEMPTS, describe, measure
+from assay.probes.ceilings.quiet import ATTEMPTS, TOO_BUSY, describe, measure, too_busy
 from assay.probes.ceilings.standard import numa_cpus, thread_counts
 from assay.records.ceilings import CeilingName, Ceilings, Measurement
 
@@ -165,6 +165,14 @@ def test_what_cannot_be_measured_is_told_with_its_reason_and_the_others_are_meas
     assert missing == {"disk read, Q4_0, 2 threads, 4 columns, node 1": "no such thing here"}
 
 
+def test_a_machine_that_is_busy_from_the_beginning_is_not_measured_to_the_end() -> None:
+    drowned, quiet = measured(foreign_cpu_cores=1.9), measured()
+    assert too_busy([drowned] * TOO_BUSY)
+    assert not too_busy([drowned] * (TOO_BUSY - 1))
+    assert not too_busy([drowned, drowned, quiet, drowned])
+    assert not too_busy([drowned, drowned, drowned, measured(correct=False, foreign_cpu_cores=1.9)])
+
+
 def test_progress_tells_each_benchmark_and_the_expected_time() -> None:
     told: list[tuple[str, float]] = []
     benchmark = Benchmark(lambda _: reading(), expected_s=2.5)
@@ -208,6 +216,13 @@ def test_fresh_measurements_replace_the_known_ones_of_the_same_conditions() -> N
     whole = cache.merged(known, ceilings_of(measured(samples=[9.0])))
 
     assert [(one.threads, one.median) for one in whole.measurements] == [(1, 9.0), (2, 2.0)]
+
+
+def test_a_measurement_that_others_drowned_does_not_replace_a_known_one() -> None:
+    known = ceilings_of(measured())
+    drowned = ceilings_of(measured(samples=[1.0], foreign_cpu_cores=1.9))
+    assert cache.merged(known, drowned).measurements == known.measurements
+    assert cache.merged(drowned, known).measurements == known.measurements
 
 
 @pytest.mark.parametrize(

@@ -174,3 +174,37 @@ def test_a_damaged_gguf_is_read_or_refused(position: int, damage: bytes) -> None
         path = Path(folder, "toy.gguf")
         path.write_bytes(bytes(content))
         read_or_refuse(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "it is empty"),
+        (b"GGUF", "it ends inside its header"),
+        (b"GGUF" + struct.pack("<III", 1, 0, 0), "has GGUF version 1; 2 and 3 can be read"),
+        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "is a big-endian GGUF file"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("a") + struct.pack("<IIQ", 9, 0, 2**50), "an array of"),
+    ],
+)
+def test_a_gguf_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "toy.gguf"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as raised:
+        load(str(path))
+    assert said in raised.value.message
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["llama4_vision_model", "siglip_vision_model", "other"]),
+    st.dictionaries(st.sampled_from(["hidden_size", "num_hidden_layers", "patch_size", "image_size"]), VALUES),
+)
+def test_any_encoder_of_images_is_counted_or_refused(kind: str, given_values: dict[str, Any]) -> None:
+    sizes = {
+        "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "image_size": 28, "patch_size": 14,
+        "projector_input_dim": 8, "projector_output_dim": 8, "vision_output_dim": 8,
+    }  # fmt: skip
+    config = {"text_config": CONFIGS[0], "vision_config": {"model_type": kind, **sizes, **given_values}}
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text(json.dumps(config))
+        read_or_refuse(Path(folder))

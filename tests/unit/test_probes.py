@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay.probes.cgroup import memory_limit_bytes, parse_cpu_max, parse_membership, quota_cores, usable_cores
 from assay.probes.cpu import parse_cpuinfo, parse_meminfo
@@ -259,3 +261,29 @@ def test_the_cpu_time_of_our_own_children_is_never_foreign_even_after_they_ended
     assert first["foreign_cpu_cores"] is None
     assert alive_s >= 0.2
     assert probe._last.ours_s - before.ours_s >= alive_s
+
+
+LINES = st.lists(st.text("0123456789 :,/-kBMemTotalprocessor\tmax#%.", max_size=40), max_size=6).map("\n".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LINES | st.text(max_size=60))
+def test_whatever_the_kernel_writes_is_read_or_passed_over(text: str) -> None:
+    parse_membership(text)
+    parse_cpuinfo(text)
+    assert all(size >= 0 for size in parse_meminfo(text).values())
+    cores = parse_cpu_max(text)
+    assert cores is None or cores > 0
+
+
+@pytest.mark.parametrize("text", ["max", "0 100000", "-5 100000", "100000 0", "lots", ""])
+def test_a_quota_that_is_none_limits_nothing(text: str, tmp_path: Path) -> None:
+    for path, content in {
+        "proc/self/cgroup": "0::/",
+        "sys/fs/cgroup/cpu.max": text,
+        "sys/fs/cgroup/memory.max": "-1",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content)
+    assert quota_cores(tmp_path) is None
+    assert memory_limit_bytes(tmp_path) is None

@@ -160,8 +160,18 @@ def test_requests_that_fit_are_not_held_back() -> None:
     assert held(made.memory(), load_of_requests(1024, 256), 246)[0] == 245
 
 
-def test_prompts_come_as_requests_end_and_never_beyond_a_chunk() -> None:
+def test_a_time_of_a_token_counts_the_prompts_of_others_but_not_those_of_its_own_step() -> None:
+    point = REPORT.points[1]
+
+    assert point.prompts is not None
+    assert (point.running, point.prompts.point.sequences) == (64, 8)
+    others = (64 - 8) / 256 * point.prompts.time_s.mid / 8
+    assert point.tpot_s.mid == pytest.approx(point.decode.time_s.mid + others)
+
+
+def test_prompts_come_as_many_as_run_and_never_beyond_a_step() -> None:
     load = load_of_requests(1024, 256)
 
-    assert [prompts_point(load, running).sequences for running in (1, 512, 1_000_000)] == [1, 2, 8]  # type: ignore[union-attr]
+    assert [prompts_point(load, running).sequences for running in (1, 4, 512)] == [1, 4, 8]  # type: ignore[union-attr]
+    assert prompts_point(load_of_requests(100_000, 10), 512).sequences == 1  # type: ignore[union-attr]
     assert prompts_point(load_at_context(0), 1) is None

@@ -239,7 +239,7 @@ def test_where_nothing_keeps_the_bounds_the_nearest_say_by_how_much_they_miss():
 
 
 def test_a_search_counts_what_stages_wait_for():
-    one = search.rank(llama_8b(), box_of(4), input_tokens=1000, output_tokens=200, formats=[], limit=99).candidates
+    one = search.rank(llama_8b(), box_of(4), input_tokens=8000, output_tokens=200, formats=[], limit=99).candidates
     by_layout = {each.layout: each for each in one}
     staged, whole = by_layout[Layout(pp=4)], by_layout[Layout()]
     # A prompt that comes alone takes as long through four stages as on one device.

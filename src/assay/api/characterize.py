@@ -11,13 +11,15 @@ from assay.errors import UsageError
 if TYPE_CHECKING:
     from assay.ports import Progress
     from assay.records.attribution import Characterization, MeasuredRun
-    from assay.records.ceilings import Ceilings
+    from assay.records.ceilings import Ceilings, GpuCeilings
     from assay.records.device import Box
     from assay.records.machine import Machine
     from assay.records.model_shape import ModelShape
 
 WATCH_S = 10.0
 GGUF = ".gguf"
+CPU = "cpu"
+"""As a box: this machine's processors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,9 @@ class Question:
     model: str | None = None
     """File, folder or name; None: the campaign's, or the server's."""
     on: str | None = None
-    """A box by name; None: this machine's processors, measured."""
+    """A box by name, or `cpu`: this machine's processors. None: its GPUs where it has some, else its processors."""
+    measured: Path | None = None
+    """Ceilings of the box from a file, in place of measuring them or of what is known of the device."""
     url: str | None = None
     """A running server whose counters are read."""
     run: str | None = None
@@ -75,12 +79,14 @@ def characterize(question: Question, progress: Progress) -> Characterization:
         found.notes += said
     shape = _shape(question, found)
     machine = wiring.probe().machine()
-    ceilings = None if question.on else _measured(machine, question, shape, run, progress)
-    threads = None if question.on else _threads(question, run, machine)
-    box = _box(question.on) if question.on else None
+    gpu, box = _gpu(machine, question, run, found, progress)
+    on_cpu = box is None or (shape is None and question.on is None)
+    ceilings = _measured(machine, question, shape, run, progress) if on_cpu else None
+    threads = _threads(question, run, machine) if on_cpu else None
     answer = Characterization(
         machine=box.name if box else f"{machine.cpu_model}, {machine.usable_cores} cores",
         ceilings=ceilings,
+        gpu_ceilings=gpu,
         threads=threads,
         model=shape.name if shape else None,
         model_facts=facts_of(shape) if shape else {},
@@ -128,7 +134,7 @@ def _campaign(question: Question, found: _Found) -> tuple[Question, MeasuredRun 
             )
         return _target(question), None
     state = status(question.folder)
-    if question.url or (question.on and not question.run):
+    if question.url or (question.on and question.on.lower() != CPU and not question.run):
         return replace(question, model=question.model or state.model.path), None
     run = of_campaign(state, question.run)
     if run is None:
@@ -193,6 +199,7 @@ def _measured(
         threads=[*counts, machine.physical_cores],
         model=weights if weights and weights.is_file() else None,
         again=question.again,
+        measure=question.url is None,
     )
 
 
@@ -212,7 +219,52 @@ def _threads(question: Question, run: MeasuredRun | None, machine: Machine) -> i
     return told or max(1, min(machine.physical_cores, machine.usable_cores))
 
 
-def _box(text: str) -> Box:
-    from assay.probes.devices import box
+def _gpu(
+    machine: Machine, question: Question, run: MeasuredRun | None, found: _Found, progress: Progress
+) -> tuple[GpuCeilings | None, Box | None]:
+    """The box that is meant, and what was measured of it; no box: the processors are.
 
-    return box(text)
+    Raises:
+        UsageError: no such device, a file cannot be read, or measurements are given for processors.
+    """
+    from assay.probes.ceilings.gpu import local_box, read
+    from assay.probes.devices import box
+    from assay.probes.measured_file import with_measured
+
+    told = read(question.measured) if question.measured else None
+    if question.on and question.on.lower() != CPU:
+        named = box(question.on)
+        return told, with_measured(named, told) if told else named
+    if _means_processors(machine, question, run):
+        if told:
+            raise UsageError(
+                f"{question.measured} tells of a GPU, and processors are asked for", hint="name the box: --on BOX"
+            )
+        return None, None
+    told = told or _gpu_ceilings(machine, question, found, progress)
+    if len({gpu.name for gpu in machine.gpus}) > 1:
+        found.notes.append(f"the GPUs are not alike: all are taken for {machine.gpus[0].name}")
+    try:
+        return told, local_box(machine, told)
+    except UsageError as error:
+        found.notes.append(f"no roofline of the GPUs here: {error.message} (--on BOX names one)")
+        return told, None
+
+
+def _means_processors(machine: Machine, question: Question, run: MeasuredRun | None) -> bool:
+    """Whether the processors are asked for: by name, by their threads, or because there is nothing else."""
+    asked = question.on is not None or question.threads is not None
+    return asked or not machine.gpus or (run is not None and run.threads is not None)
+
+
+def _gpu_ceilings(machine: Machine, question: Question, found: _Found, progress: Progress) -> GpuCeilings | None:
+    """Measured here or before; None with a note why not, and data sheets stand in."""
+    from assay.probes.ceilings.gpu import gpu_ceilings
+    from assay.probes.ceilings.port import NotMeasurable
+
+    progress.phase("ceilings of the GPUs, where they are not known yet: up to two minutes")
+    try:
+        return gpu_ceilings(machine, again=question.again)
+    except NotMeasurable as reason:
+        found.notes.append(f"the GPUs' ceilings are not measured: {reason}; their data sheets stand in")
+        return None

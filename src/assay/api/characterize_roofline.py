@@ -94,8 +94,10 @@ def of_cpu(shape: ModelShape, ceilings: Ceilings | None, threads: int, context_t
     reads = [one.best for one in ceilings.measurements if one.name == "memory_read" and one.usable]
     rates = [one.best for one in ceilings.measurements if one.unit == "flop/s" and one.usable]
     if not reads or not rates:
-        hint = "; ".join(ceilings.missing.values()) or "repeat it when the machine is quiet: --again"
-        raise UsageError("memory or products could not be measured", hint=hint)
+        lacking = [name for name, there in (("memory", reads), ("matrix products", rates)) if not there]
+        told = [reason for name, reason in ceilings.missing.items() if not name.startswith("disk")]
+        hint = "; ".join(dict.fromkeys(told)) or "repeat it when the machine is quiet"
+        raise UsageError(f"{' and '.join(lacking)} of this machine: no measurement is usable", hint=hint)
     return Hardware(
         step=at,
         efficiency=efficiency,

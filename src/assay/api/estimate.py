@@ -128,7 +128,7 @@ def search_layouts(
         devices: a folder of more devices.
 
     Raises:
-        UsageError: model or box unknown, or a load without prompts and answers.
+        UsageError: model or box unknown, a load without prompts and answers, or nothing fits into the memory.
     """
     from assay import models
     from assay.errors import UsageError
@@ -159,6 +159,7 @@ def search_layouts(
         routing=setting.routing,
         limit=MANY,
     )
+    parts.refuse_if_nothing_fits(setting, used, found=bool(found.candidates or found.misses))
     listed = search_report.worth_another_format(found.candidates)
     left_out = search_report.refused(
         setting.shape,
@@ -183,6 +184,7 @@ def search_layouts(
         misses=found.misses,
         refused=left_out,
         assumptions=[
+            *parts.too_long(setting),
             *setting.shape.assumed,
             *search_report.layout_notes(setting.shape, listed),
             parts.EVERY_ESTIMATE,

@@ -193,10 +193,38 @@ def facts_of(setting: Setting) -> ModelFacts:
 def assumptions_of(setting: Setting, memory: MemoryBudget, point: ServingPoint) -> list[str]:
     """Everything that anybody assumed on the way, each once; what every estimate assumes, last."""
     prompts = point.prompts.notes if point.prompts else []
-    found = [*setting.shape.assumed, *memory.notes, *point.decode.notes, *prompts, EVERY_ESTIMATE]
+    found = [*too_long(setting), *setting.shape.assumed, *memory.notes, *point.decode.notes, *prompts, EVERY_ESTIMATE]
     if setting.shape.is_moe and setting.routing.law == "uniform":
         found.append("Tokens choose experts evenly: real routing is skewed (try --routing zipf:1.0).")
     return list(dict.fromkeys(found))
+
+
+def too_long(setting: Setting) -> list[str]:
+    """Requests beyond what the model was made for: the arithmetic holds, an engine refuses."""
+    most, asked = setting.shape.max_positions, setting.load.reserved_tokens
+    if most is None or asked <= most:
+        return []
+    told = f"A request of {asked:,} tokens is longer than the {most:,} positions of {setting.shape.name}: engines "
+    return [told + "refuse it unless the model's configuration stretches them (rope_scaling)."]
+
+
+def refuse_if_nothing_fits(setting: Setting, devices: int, *, found: bool) -> None:
+    """A search that found nothing, not even what is too slow, says what is missing and what would do.
+
+    Raises:
+        UsageError: nothing was found.
+    """
+    from assay.errors import UsageError
+    from assay.records.estimate import Layout
+
+    if found:
+        return
+    near = Layout(tp=devices)
+    raise UsageError(
+        f"{setting.shape.name} does not fit on {devices} of {setting.box.name} in any layout or format of weights that "
+        f"the device computes in, with room for one request of {setting.load.reserved_tokens:,} tokens",
+        hint=_what_would_fit(setting, near),
+    )
 
 
 def _spelled(layout: Layout) -> str:

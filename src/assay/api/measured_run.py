@@ -206,12 +206,21 @@ def _running_names() -> set[str]:
 
 
 def _metrics(url: str) -> dict[str, float]:
+    """The server's counters; empty where it answers and has none.
+
+    Raises:
+        EngineError: nobody answers.
+    """
+    from urllib.error import HTTPError
+
     from assay.load.server import parse_metrics
 
     try:
         return parse_metrics(_get(f"{_base(url)}/metrics").decode("utf-8", "replace"))
-    except EngineError:
-        return {}
+    except EngineError as error:
+        if isinstance(error.__cause__, HTTPError):
+            return {}
+        raise
 
 
 def _base(url: str) -> str:
@@ -227,5 +236,7 @@ def _get(address: str) -> bytes:
         with urlopen(address, timeout=ASK_S) as response:  # noqa: S310 - the scheme is checked by `Server`
             content: bytes = response.read(1 << 24)
     except (OSError, ValueError) as error:
-        raise EngineError(f"{address} did not answer: {error}", hint="is the server up?") from error
+        raise EngineError(
+            f"{address} did not answer: {getattr(error, 'reason', error)}", hint="is the server up?"
+        ) from error
     return content

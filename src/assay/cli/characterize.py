@@ -8,6 +8,7 @@ import click
 
 from assay.cli import options
 from assay.cli.command import TeachingCommand
+from assay.cli.lab import with_lab
 from assay.cli.output import show, show_json
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -22,12 +23,16 @@ FILE = click.Path(path_type=Path, dir_okay=False)
         "assay characterize --model qwen3-0.6b-q8_0.gguf",
         "assay characterize --folder my-campaign --run r0003",
         "assay characterize --model glm-5 --on 8xRTX-PRO-6000 --trace trace.json.gz",
+        "assay characterize --model qwen3-8b --on H200 --measured ceilings.json",
         "assay characterize --url http://127.0.0.1:8080 --json",
+        "assay characterize --moe glm-5 --layout tp8 --layout tp8,ep8 --as sm120",
+        "assay characterize --what-if glm-5 --layout tp8 --tokens 64",
     ],
     exits={
         0: "shown",
         2: "model, box, run or trace cannot be read, or options contradict each other",
         4: "the server or the embedded model cannot be had",
+        5: "--moe or --what-if has no GPU to measure on (--moe still shows floors and tiles)",
         6: "the record cannot be read",
     },
 )
@@ -35,7 +40,12 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @options.as_json
 @options.plain
 @click.option("--model", show_default="the campaign's or the server's", help="A GGUF, a model's folder, or a name.")
-@click.option("--on", metavar="BOX", show_default="this CPU", help="Another box, by its data sheet: 8xRTX-PRO-6000.")
+@click.option(
+    "--on",
+    metavar="BOX",
+    show_default="this machine's GPUs, else its CPU",
+    help="Another box, by its data sheet, as 8xRTX-PRO-6000; or cpu.",
+)
 @click.option("--url", help="A running server: its counters are watched, and nothing is sent to its model.")
 @click.option("--run", help="A run of the campaign, or the folder of an `assay bench`; else the baseline's middle run.")
 @click.option("--trace", type=FILE, help="torch-profiler's JSON(.gz), or `nsys export --type sqlite`.")
@@ -48,7 +58,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--watch", type=click.FloatRange(0.5, 3600), default=10.0, help="Seconds to watch the server for.")
 @click.option("--again", is_flag=True, help="Measure the ceilings anew; they are kept for each machine.")
+@click.option("--measured", type=FILE, help="JSON of a GPU's ceilings, as for `assay estimate`, in place of measuring.")
+@with_lab
 def characterize(
+    *,
     folder: Path,
     as_json: bool,
     plain: bool,
@@ -61,13 +74,15 @@ def characterize(
     context: int | None,
     watch: float,
     again: bool,
+    measured: Path | None,
 ) -> None:
     """Say where the time goes: ceilings, the model's arithmetic, the roofline, and a measured run set against it.
 
     Ceilings are micro-benchmarks of this machine: memory and disk bandwidth, and llama.cpp's own matrix products, type
-    by type of weights. They take about 20 seconds once and are kept. What was measured of a run is split into floor,
-    kernels, launch gaps, communication, scheduling, queueing and client as far as there is evidence; the rest is
-    called unexplained.
+    by type of weights, about 20 seconds; of its GPUs (with PyTorch beside Assay) memory, arithmetic, launches and
+    links, up to two minutes. They are made once and kept. What was measured of a run is split into floor, kernels,
+    launch gaps, communication, scheduling, queueing and client as far as there is evidence; the rest is called
+    unexplained.
     """
     from assay.api.characterize import Question
     from assay.api.characterize import characterize as ask
@@ -84,6 +99,7 @@ def characterize(
         context_tokens=context,
         watch_s=watch,
         again=again,
+        measured=measured,
     )
     with for_stream(plain=plain) as progress:
         answer = ask(question, progress)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 INPUT_TOKENS, OUTPUT_TOKENS = 1024, 256
 LAYOUT_HINT = "tp, pp, dp and ep with numbers, such as tp8, tp4pp2 or tp2,dp4,ep8"
+BOUNDS_HINT = "for example --slo ttft=500ms,tpot=50ms"
 ROUTING_HINT = "uniform, or zipf:1.0 for experts chosen in proportion to 1/rank"
 MAX_IN_FLIGHT = 1_000_000
 
@@ -82,7 +83,10 @@ def read_bounds(text: str) -> tuple[float | None, float | None]:
     """
     from assay.cli.bench_spelling import read_slo
 
-    slo, _ = read_slo(text)
+    try:
+        slo, _ = read_slo(text)
+    except UsageError as error:
+        raise UsageError(error.message, hint=BOUNDS_HINT) from error
     if slo.e2e_s is not None:
-        raise UsageError("--search keeps bounds on ttft and tpot, not on e2e", hint="--slo ttft=500ms,tpot=50ms")
+        raise UsageError("--search keeps bounds on ttft and tpot, not on e2e", hint=BOUNDS_HINT)
     return slo.ttft_s, slo.tpot_s

@@ -33,7 +33,8 @@ def read_trace(path: Path) -> TraceFacts:
         return read_nsys(path)
     if head[:2] == GZIP or head.lstrip()[:1] in (b"{", b"["):
         return read_torch(path, gzipped=head[:2] == GZIP)
-    raise UsageError(f"{path}: this is no trace that is read; it begins with {head[:8]!r}", hint=_hint(path))
+    begins = f"it begins with {head[:8]!r}" if head else "it is empty"
+    raise UsageError(f"{path}: this is no trace that is read; {begins}", hint=_hint(path))
 
 
 def _hint(path: Path) -> str:

@@ -7,14 +7,22 @@ from collections.abc import Callable, Sequence
 from assay.models.config import printable
 from assay.models.pieces import Layer, Piece
 from assay.models.skeleton import Skeleton
-from assay.records.model_shape import LayerGroup, ModelShape, Storage
+from assay.records.model_shape import Encoder, LayerGroup, ModelShape, Storage
 
 LONGEST_NAME = 100
 Store = Callable[[int | None, Piece], Storage]
 """How a piece of a layer is stored; None for what lies outside of the layers."""
 
 
-def assemble(skeleton: Skeleton, store: Store, *, name: str, source: str, assumed: Sequence[str]) -> ModelShape:
+def assemble(
+    skeleton: Skeleton,
+    store: Store,
+    *,
+    name: str,
+    source: str,
+    assumed: Sequence[str],
+    encoders: Sequence[Encoder] = (),
+) -> ModelShape:
     """The record of a model."""
     return ModelShape(
         name=printable(name, LONGEST_NAME),
@@ -29,6 +37,7 @@ def assemble(skeleton: Skeleton, store: Store, *, name: str, source: str, assume
         outer=[piece.stored(store(None, piece)) for piece in skeleton.outer],
         layers=grouped(skeleton.layers, store),
         draft_layers=grouped(skeleton.draft_layers, store, prefix="draft "),
+        encoders=list(encoders),
         assumed=[printable(sentence) for sentence in assumed],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from assay.models import skeleton
+from assay.models import encoder, skeleton
 from assay.models.assemble import assemble
 from assay.models.config import Config
 from assay.models.json_file import read_object
@@ -24,16 +24,19 @@ def read_config(path: Path, *, name: str | None = None) -> ModelShape:
     Raises:
         UsageError: a file is damaged, or does not say what cannot be assumed.
     """
-    config = text_model(Config(read_object(path), str(path)))
+    outer = Config(read_object(path), str(path))
+    config = text_model(outer, encoder=encoder.is_known(outer))
     built = skeleton.build(config)
+    encoders = [found] if (found := encoder.vision(outer, built.hidden)) else []
     store = scheme(config, _quantization_beside(path, config.assumed))
     if name is None:
         folder = read_folder(path.parent)
-        built, agreed, said = reconciled(built, store, folder)
+        built, agreed, said = reconciled(built, store, folder, sum(each.weight_bytes for each in encoders))
         return assemble(
-            built, agreed, name=path.absolute().parent.name, source=str(path), assumed=[*config.assumed, *said]
-        )
-    return assemble(built, store, name=name, source=name, assumed=config.assumed)
+            built, agreed, name=path.absolute().parent.name, source=str(path), assumed=[*config.assumed, *said],
+            encoders=encoders,
+        )  # fmt: skip
+    return assemble(built, store, name=name, source=name, assumed=config.assumed, encoders=encoders)
 
 
 def _quantization_beside(path: Path, assumed: list[str]) -> Config | None:

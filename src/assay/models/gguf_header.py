@@ -23,7 +23,9 @@ LONGEST_KEPT = 4096
 """Items of an array of numbers that is kept: one for each layer; vocabularies are passed over."""
 ALIGNMENT = 32
 MOST_DIMENSIONS = 4
-DAMAGE = (struct.error, OSError, OverflowError, ValueError, MemoryError, RecursionError)
+LARGEST_FILE_BYTES = 1 << 50
+"""No model is larger; a header that points beyond is damaged."""
+DAMAGE = (struct.error, EOFError, OSError, OverflowError, ValueError, MemoryError, RecursionError)
 """What reading a damaged header may raise."""
 
 
@@ -68,7 +70,9 @@ def read_header(path: Path) -> GgufHeader:
         UsageError: it is not there, not a GGUF file, damaged or cut short.
     """
     if not path.is_file():
-        raise UsageError(f"there is no model file at {path}", hint="name a GGUF file: target.model in assay.toml")
+        raise UsageError(
+            f"there is no model file at {path}", hint="name a GGUF file (in a campaign: target.model in assay.toml)"
+        )
     try:
         with path.open("rb") as source:
             header = _header(source, path)
@@ -88,11 +92,11 @@ def read_header(path: Path) -> GgufHeader:
 def _header(source: BinaryIO, path: Path) -> GgufHeader:
     magic = source.read(4)
     if magic != MAGIC:
-        raise UsageError(f"{path} is not a GGUF file: it begins with {magic!r}", hint="convert the model to GGUF first")
-    version, num_tensors, count = struct.unpack("<IQQ", source.read(20))
-    if version not in {2, 3}:
-        raise UsageError(f"{path} has GGUF version {version}; 2 and 3 can be read", hint="convert the model again")
-    metadata = {_string(source): _value(source, *struct.unpack("<I", source.read(4))) for _ in range(count)}
+        begins = f"it begins with {magic!r}" if magic else "it is empty"
+        raise UsageError(f"{path} is not a GGUF file: {begins}", hint="convert the model to GGUF first")
+    _refuse_version(path, *_unpacked(source, "<I"))
+    num_tensors, count = _unpacked(source, "<QQ")
+    metadata = {_string(source): _value(source, *_unpacked(source, "<I")) for _ in range(count)}
     tensors = [_tensor(source) for _ in range(num_tensors)]
     alignment = metadata.get("general.alignment")
     if isinstance(alignment, bool) or not isinstance(alignment, int) or alignment < 1:
@@ -102,13 +106,38 @@ def _header(source: BinaryIO, path: Path) -> GgufHeader:
     return GgufHeader(metadata, tensors, needed, path.stat().st_size)
 
 
+def _refuse_version(path: Path, version: int) -> None:
+    """Version 1 had shorter counts; on a big-endian machine the bytes of everything stand the other way round."""
+    if version in {2, 3}:
+        return
+    turned = int.from_bytes(version.to_bytes(4, "little"), "big")
+    if turned in {2, 3}:
+        raise UsageError(
+            f"{path} is a big-endian GGUF file; only little-endian ones can be read",
+            hint="convert the model again without --bigendian",
+        )
+    raise UsageError(f"{path} has GGUF version {version}; 2 and 3 can be read", hint="convert the model again")
+
+
+def _unpacked(source: BinaryIO, code: str) -> tuple[Any, ...]:
+    """The next numbers.
+
+    Raises:
+        EOFError: the file ends before them; so do all that read here.
+    """
+    data = source.read(struct.calcsize(code))
+    if len(data) != struct.calcsize(code):
+        raise EOFError("it ends inside its header")
+    return struct.unpack(code, data)
+
+
 def _tensor(source: BinaryIO) -> GgufTensor:
     name = _string(source)
-    (dimensions,) = struct.unpack("<I", source.read(4))
+    (dimensions,) = _unpacked(source, "<I")
     if dimensions > MOST_DIMENSIONS:
         raise struct.error(f"a tensor of {dimensions} dimensions")
-    shape: tuple[int, ...] = struct.unpack(f"<{dimensions}Q", source.read(8 * dimensions))
-    kind, offset = struct.unpack("<IQ", source.read(12))
+    shape: tuple[int, ...] = _unpacked(source, f"<{dimensions}Q")
+    kind, offset = _unpacked(source, "<IQ")
     return GgufTensor(printable(name), shape, kind, offset)
 
 
@@ -116,18 +145,19 @@ def _value(source: BinaryIO, kind: int) -> Any:
     if kind == STRING:
         return _string(source)
     if kind == ARRAY:
-        return _array(source, *struct.unpack("<IQ", source.read(12)))
+        return _array(source, *_unpacked(source, "<IQ"))
     if kind not in SCALARS:
         raise struct.error(f"unknown value type {kind}")
-    code = "<" + SCALARS[kind]
-    return struct.unpack(code, source.read(struct.calcsize(code)))[0]
+    return _unpacked(source, "<" + SCALARS[kind])[0]
 
 
 def _array(source: BinaryIO, item: int, length: int) -> list[Any] | None:
     if item in SCALARS:
         size_bytes = struct.calcsize("<" + SCALARS[item]) * length
         if length <= LONGEST_KEPT:
-            return list(struct.unpack(f"<{length}{SCALARS[item]}", source.read(size_bytes)))
+            return list(_unpacked(source, f"<{length}{SCALARS[item]}"))
+        if source.tell() + size_bytes > LARGEST_FILE_BYTES:
+            raise EOFError(f"an array of {length} numbers")
         source.seek(size_bytes, 1)
         return None
     for _ in range(length):
@@ -136,10 +166,10 @@ def _array(source: BinaryIO, item: int, length: int) -> list[Any] | None:
 
 
 def _string(source: BinaryIO) -> str:
-    (length,) = struct.unpack("<Q", source.read(8))
+    (length,) = _unpacked(source, "<Q")
     if length > LONGEST_STRING:
         raise struct.error(f"a string of {length} bytes")
     data = source.read(length)
     if len(data) != length:
-        raise struct.error("the file ends inside a string")
+        raise EOFError("it ends inside a text")
     return data.decode("utf-8", errors="replace")

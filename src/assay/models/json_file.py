@@ -33,7 +33,8 @@ def parsed_object(content: bytes, file: str) -> dict[str, Any]:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{file} is no JSON: {error}", hint="was it cut short? fetch the file again") from error
+        told = "objects inside objects without end" if isinstance(error, RecursionError) else str(error)[:200]
+        raise UsageError(f"{file} is no JSON: {told}", hint="was it cut short? fetch the file again") from error
     if not isinstance(value, dict):
         raise UsageError(f"{file} holds no JSON object", hint="name a model's config.json")
     return value

@@ -45,8 +45,8 @@ def find(name: str) -> Path:
     near = get_close_matches(wanted, known, n=NEAR, cutoff=0.5) or sorted(
         other for other in known if wanted and wanted in other
     )
-    told = f"near it are {', '.join(near[:NEAR])}" if near else "`assay.models.known()` lists them"
+    told = f"near it are {', '.join(near[:NEAR])}" if near else "`assay estimate --list` shows them"
     raise UsageError(
         f"{name[:80]!r} is no file and no model that Assay knows",
-        hint=f"{told}; or name a folder with a config.json, or a GGUF file",
+        hint=f"{told}; or name a folder with config.json, or a GGUF file",
     )

@@ -44,7 +44,9 @@ TOLD_FROM = 0.02
 """Scales and padding of less than this share of a part are taken from the files without a word."""
 
 
-def reconciled(skeleton: Skeleton, store: Store, folder: Folder) -> tuple[Skeleton, Store, list[str]]:
+def reconciled(
+    skeleton: Skeleton, store: Store, folder: Folder, encoder_bytes: float = 0.0
+) -> tuple[Skeleton, Store, list[str]]:
     """The skeleton and storages that agree with the files, and what had to be changed for that."""
     said: list[str] = []
     if folder.names:
@@ -55,7 +57,7 @@ def reconciled(skeleton: Skeleton, store: Store, folder: Folder) -> tuple[Skelet
             "those that config.json implies"
         )
     if not folder.tensors:
-        return skeleton, store, [*said, *_against_total(skeleton, store, folder.total_bytes)]
+        return skeleton, store, [*said, *_against_total(skeleton, store, folder.total_bytes, encoder_bytes)]
     scales = _Scales(skeleton, store, folder.tensors)
     return skeleton, scales.store, [*said, *scales.said()]
 
@@ -74,10 +76,10 @@ def _as_named(skeleton: Skeleton, names: frozenset[str], said: list[str]) -> Ske
     return skeleton
 
 
-def _against_total(skeleton: Skeleton, store: Store, total_bytes: int | None) -> list[str]:
+def _against_total(skeleton: Skeleton, store: Store, total_bytes: int | None, encoder_bytes: float) -> list[str]:
     if total_bytes is None:
         return []
-    implied = sum(_implied(skeleton, store).values())
+    implied = sum(_implied(skeleton, store).values()) + encoder_bytes
     if abs(implied / total_bytes - 1) < TOLD_FROM:
         return []
     return [f"the index says {total_bytes:,} bytes of weights, config.json implies {implied:,.0f}"]

@@ -91,6 +91,8 @@ def read_header(path: Path) -> Iterator[Tensor]:
     try:
         size_bytes = path.stat().st_size
         with path.open("rb") as source:
+            if size_bytes < LENGTH_BYTES:
+                raise _damaged(path, f"it has {size_bytes} bytes")
             (length,) = struct.unpack("<Q", source.read(LENGTH_BYTES))
             if not 0 < length <= min(LARGEST_HEADER_BYTES, size_bytes - LENGTH_BYTES):
                 raise _damaged(path, f"its header would have {length} bytes")

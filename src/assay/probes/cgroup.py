@@ -7,28 +7,33 @@ from pathlib import Path
 
 _UNLIMITED_BYTES = 1 << 60
 """Version 1 writes "no limit" as the largest number of pages."""
+USUAL_PERIOD_US = "100000"
+"""Of a `cpu.max` that tells no period."""
+MOST_DIGITS = 20
+"""Of a number of 64 bits."""
 
 
 def parse_membership(text: str) -> dict[str, str]:
     """/proc/self/cgroup as controller to group path; the unified hierarchy goes by "" ."""
-    groups = {}
+    groups: dict[str, str] = {}
     for line in text.splitlines():
-        _, controllers, path = line.split(":", maxsplit=2)
-        for controller in controllers.split(","):
-            groups[controller] = path
+        number, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if number and colon:
+            groups |= dict.fromkeys(controllers.split(","), path)
     return groups
 
 
 def parse_cpu_max(text: str) -> float | None:
-    """Cores that a version 2 `cpu.max` allows; None: no limit."""
-    quota, period = text.split()
-    return None if quota == "max" else int(quota) / int(period)
+    """Cores that a version 2 `cpu.max` allows; None: no limit, or no such text."""
+    quota, _, period = text.strip().partition(" ")
+    return parse_cfs(quota, period or USUAL_PERIOD_US)
 
 
 def parse_cfs(quota_text: str, period_text: str) -> float | None:
-    """Cores that version 1 `cpu.cfs_quota_us` and `cpu.cfs_period_us` allow; None: no limit."""
-    quota, period = int(quota_text), int(period_text)
-    return quota / period if quota > 0 and period > 0 else None
+    """Cores that version 1 `cpu.cfs_quota_us` and `cpu.cfs_period_us` allow; None: no limit, or no such texts."""
+    quota, period = _whole(quota_text), _whole(period_text)
+    return quota / period if quota and period else None
 
 
 def quota_cores(root: Path) -> float | None:
@@ -45,7 +50,7 @@ def memory_limit_bytes(root: Path) -> int | None:
     """The tightest memory limit over this process's group and the groups around it; None: no limit."""
     texts = [_read(folder / "memory.max") for folder in _folders(root, "")]
     texts += [_read(folder / "memory.limit_in_bytes") for folder in _folders(root, "memory")]
-    limits = [int(text) for text in texts if text and text != "max"]
+    limits = [limit for text in texts if text and (limit := _whole(text))]
     return min((limit for limit in limits if limit < _UNLIMITED_BYTES), default=None)
 
 
@@ -72,8 +77,14 @@ def _folders(root: Path, controller: str) -> Iterator[Path]:
     yield mount
 
 
+def _whole(text: str) -> int | None:
+    """A whole number above zero; None for `max`, -1 and what is none."""
+    plain = text.strip()
+    return int(plain) or None if plain.isascii() and plain.isdecimal() and len(plain) <= MOST_DIGITS else None
+
+
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text().strip()
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None

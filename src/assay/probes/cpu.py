@@ -67,8 +67,9 @@ def parse_meminfo(text: str) -> dict[str, int]:
     values = {}
     for line in text.splitlines():
         name, _, amount = line.partition(":")
-        number, *unit = amount.split() or ["0"]
-        values[name] = int(number) * (_KIB_BYTES if unit == ["kB"] else 1)
+        number, *unit = amount.split() or [""]
+        if number.isascii() and number.isdecimal():
+            values[name] = int(number) * (_KIB_BYTES if unit == ["kB"] else 1)
     return values
 
 

@@ -93,7 +93,9 @@ def _suggestion(name: str, known: dict[str, Known]) -> str:
     ids = list(dict.fromkeys(spellings[plain] for plain in near))[:4]
     if ids:
         return f"did you mean {' or '.join(ids)}? Known: {', '.join(sorted(known))}"
-    return f"known: {', '.join(sorted(known))}; a TOML file in a folder of your own adds one"
+    if asked == "cpu":
+        return "`assay characterize --model MODEL --on cpu` measures this machine's processors and estimates with them"
+    return f"known: {', '.join(sorted(known))}; --devices FOLDER adds those of its TOML files"
 
 
 def _known(extra: Path | None) -> dict[str, Known]:

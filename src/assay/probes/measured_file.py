@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.errors import UsageError
+from assay.records.ceilings import GpuCeilings
 from assay.records.device import Box, Fact, LinkCurve
 
 HINT = (
@@ -39,35 +42,67 @@ NAMES = frozenset(
 UNITS = {"_bytes_per_s": "bytes/s", "_flop_per_s": "flop/s", "_bytes": "bytes", "_s": "s", "_w": "w"}
 
 
-def with_measured(box: Box, path: Path) -> Box:
-    """The box with the facts and curves of the file before its own.
+SAID = frozenset({"device", "about", "chip", "readings", "problems", "took_s"})
+"""What the program that measures GPUs writes beside facts and curves."""
 
-    A fact is a number, which then counts as measured here, or an object with value, unit, basis and source. Facts may
-    also stand under `facts`; `curves` is a list of link curves.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFile:
+    """What such a file holds."""
+
+    facts: dict[str, Fact]
+    curves: list[LinkCurve]
+    rest: dict[str, Any]
+    """`SAID`, as far as it is there."""
+
+
+def with_measured(box: Box, measured: Path | MeasuredFile | GpuCeilings) -> Box:
+    """The box with facts and curves that were measured before its own.
+
+    Args:
+        box: what is known of the device and its links.
+        measured: a file, as of `parsed`, or what one holds.
 
     Raises:
-        UsageError: the file is missing or malformed, or a fact is unknown or not above zero.
+        UsageError: as `parsed`.
     """
-    content = _read(path)
-    rows: dict[str, Any] = {key: value for key, value in content.items() if key not in {"facts", "curves"}}
-    rows |= content.get("facts", {})
+    found = parsed(measured) if isinstance(measured, Path) else measured
     facts = dict(box.device.facts)
-    for name, value in rows.items():
-        facts[name] = [_fact(path, name, value), *_others(facts.get(name, []))]
-    try:
-        curves = [LinkCurve.model_validate(row) for row in content.get("curves", [])]
-    except ValidationError as error:
-        raise UsageError(f"{path}: a curve is malformed: {_first(error)}", hint=HINT) from error
+    for name, fact in found.facts.items():
+        facts[name] = [fact, *_others(facts.get(name, []))]
+    curves = [curve for curve in found.curves if curve.world <= box.count]
     replaced = {(curve.collective, curve.world, curve.algorithm) for curve in curves}
     kept = [each for each in box.curves if (each.collective, each.world, each.algorithm) not in replaced]
     device = box.device.model_copy(update={"facts": facts})
     return box.model_copy(update={"device": device, "curves": [*curves, *kept]})
 
 
+def parsed(path: Path) -> MeasuredFile:
+    """A file of measured ceilings.
+
+    A fact is a number, which then counts as measured here, or an object with value, unit, basis and source. Facts may
+    also stand under `facts`; `curves` is a list of link curves.
+
+    Raises:
+        UsageError: the file is missing or malformed, a fact is unknown, not above zero, or in another unit.
+    """
+    content = _read(path)
+    rows = {key: value for key, value in content.items() if key not in SAID | {"facts", "curves"}}
+    rows |= content.get("facts", {})
+    facts = {name: _fact(path, name, value) for name, value in rows.items()}
+    if not facts and not content.get("curves"):
+        raise UsageError(f"{path} holds no fact of a device and no curve", hint=HINT)
+    try:
+        curves = [LinkCurve.model_validate(row) for row in content.get("curves", [])]
+    except ValidationError as error:
+        raise UsageError(f"{path}: a curve is malformed: {_first(error)}", hint=HINT) from error
+    return MeasuredFile(facts=facts, curves=curves, rest={key: content[key] for key in SAID if key in content})
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}", hint=HINT) from error
     if not isinstance(content, dict) or not isinstance(content.get("facts", {}), dict):
         raise UsageError(f"{path} holds no object of facts", hint=HINT)
@@ -90,8 +125,13 @@ def _fact(path: Path, name: str, value: Any) -> Fact:
         fact = Fact.model_validate({"unit": unit, "basis": "measured", "source": str(path), **row})
     except ValidationError as error:
         raise UsageError(f"{path}: {name}: {_first(error)}", hint=HINT) from error
-    if fact.value <= 0:
-        raise UsageError(f"{path}: {name} = {fact.value:g}: a ceiling is above zero", hint=HINT)
+    if fact.unit != unit:
+        raise UsageError(
+            f"{path}: {name} is in {fact.unit[:20]!r}, and only {unit!r} is read",
+            hint=f"give it in {unit}, without prefixes" if unit != "1" else "leave the unit out",
+        )
+    if not 0 < fact.value < math.inf:
+        raise UsageError(f"{path}: {name} = {fact.value:g}: a ceiling is a number above zero", hint=HINT)
     return fact
 
 

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.records.attribution import Attribution, Characterization, TraceFacts
-from assay.records.ceilings import Ceilings, Measurement
+from assay.records.ceilings import Ceilings, GpuCeilings, Measurement
 from assay.records.estimate import OperatingPoint, StepEstimate
 from assay.render import estimate_words as words
 from assay.render.bench_words import time_words
+from assay.render.gpu_ceilings_rows import gpu_rows
 from assay.render.words import NOTHING, number_words
 
 BAR = 30
@@ -29,6 +30,8 @@ NAME_WIDTH = 44
 def characterize_view(found: Characterization) -> RenderableType:
     """Ceilings, model, roofline, and the measured run split by cause."""
     parts: list[RenderableType] = [Text(found.machine, style="bold")]
+    if found.gpu_ceilings is not None:
+        parts += _gpu(found.gpu_ceilings)
     if found.ceilings is not None:
         parts += _ceilings(found.ceilings)
     if found.model is not None:
@@ -47,6 +50,13 @@ def characterize_view(found: Characterization) -> RenderableType:
     if notes:
         parts += [Text("\nto know", style="bold"), _bullets(notes)]
     return Group(*parts)
+
+
+def _gpu(found: GpuCeilings) -> Iterator[RenderableType]:
+    yield Text(f"ceilings of one GPU, measured here ({found.about})")
+    yield _grid(list(gpu_rows(found)))
+    for name, reason in found.problems.items():
+        yield Text(f"not measured: {name}: {reason}", style="yellow")
 
 
 def _ceilings(ceilings: Ceilings) -> Iterator[RenderableType]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from statistics import median
 
-from assay.records.device import Box
 from assay.records.estimate import Range
 from assay.records.published import HeldOut, HeldPoint, HeldTable, PublishedTable
 from assay.roofline import fitting, published_times
@@ -23,19 +22,14 @@ WIDTH_90 = 1.645
 """Standard deviations that hold 90% of a normal error."""
 
 
-def held_table(
-    table: PublishedTable, points: Sequence[HeldPoint], times: Sequence[Times], boxes: Sequence[Box]
-) -> HeldTable:
+def held_table(table: PublishedTable, points: Sequence[HeldPoint], times: Sequence[Times]) -> HeldTable:
     """Calibrate on two points, and on all but one, and predict the rest.
 
     The two are chosen by the operating points alone: the fewest and the most tokens in flight.
     """
     seen = [
-        Measured(
-            expected=published_times.components_of(time, box, mixed=table.mixed_steps),
-            time_s=time.work.tokens / point.measured,
-        )
-        for point, time, box in zip(points, times, boxes, strict=True)
+        Measured(expected=published_times.components_of(time), time_s=time.work.tokens / point.measured)
+        for point, time in zip(points, times, strict=True)
     ]
     floors = [time.work.tokens / point.ceiling for point, time in zip(points, times, strict=True)]
     two: list[HeldOut] = []

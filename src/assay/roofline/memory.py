@@ -51,6 +51,9 @@ def budget(
     if fact is None:
         raise UsageError(f"{box.device.name} has no memory_bytes", hint="add that fact to its TOML file")
     weights = sharding.weight_bytes_per_rank(shape, layout)
+    # Engines load an encoder of images unless told otherwise, and split it over the TP ranks as they do with the model
+    # (vLLM: --mm-encoder-tp-mode weights, the default).
+    weights += sum(each.weight_bytes for each in shape.encoders) / layout.tp
     activations = _activation_bytes(shape, layout, max_step_tokens)
     if box.device.kind == "gpu":
         activations = max(activations, _sampling_bytes(shape, fact.value))

@@ -1,8 +1,9 @@
 """An estimate for a published measurement: the same steps, added up the way the measurement was made.
 
 A fixed batch is its prompts and then its decode. A closed loop is the same per generation of requests: while `running`
-sequences generate one answer each, as many prompts are computed. Decode of a long answer is taken at three contexts
-(midpoints of its thirds): times grow nearly linearly with the context, piecewise where a window fills.
+sequences generate one answer each, as many prompts are computed: spread evenly where lengths vary, and in rounds, as
+many as a step takes, where all requests have one length. Decode of a long answer is taken at three contexts (midpoints
+of its thirds): times grow nearly linearly with the context, piecewise where a window fills.
 """
 
 from __future__ import annotations
@@ -61,15 +62,17 @@ def work_of(table: PublishedTable, point: PublishedPoint, running: int) -> Work:
     prompts: list[tuple[OperatingPoint, float]] = []
     if table.quantity != "decode" and point.input_tokens:
         looped = table.quantity == "served" and point.output_tokens
-        together = running / point.output_tokens if looped else running
+        together = running / point.output_tokens if looped and not table.rounds else running
         prompts = prompt_steps(running, point.input_tokens, table.prefill_step_tokens, max(1, round(together)))
     if table.quantity in {"prefill", "prefill_latency"}:
         return Work(decode=[], prompts=prompts, tokens=running * point.input_tokens)
     decode = decode_steps(running, point.input_tokens, point.output_tokens)
     if table.quantity == "tpot":
-        at_once = max(1, table.prefill_step_tokens // max(1, point.input_tokens))
-        waited = max(0, running - at_once) / 2 / running
-        prompts = [(step, waited * weight) for step, weight in prompts if waited]
+        # Each of the others is replaced once while a request generates its answer. Those that began with it are
+        # replaced when it is; with the step that computed them it has nothing to do.
+        at_once = max(1, table.prefill_step_tokens // max(1, point.input_tokens)) if table.rounds else 1
+        met = max(0, running - at_once) / running
+        prompts = [(step, met * weight) for step, weight in prompts if met]
     return Work(decode=decode, prompts=prompts, tokens=running * point.output_tokens)
 
 

@@ -1,13 +1,15 @@
 """Times and rates of a published measurement: its steps added up, one after the other or with prompts riding along.
 
-In a mixed step an operation moves its weights once for decode and prompts together and adds up their arithmetic; so a
-closed loop's floor is the larger of the two where weights dominate, and their sum where arithmetic does.
+In a mixed step an operation moves its weights once for decode and prompts together and adds up their arithmetic
+(`assay.roofline.mixed`). How many steps are mixed depends on how the prompts come; the floor supposes the best, that
+every step of decode takes some along: it is the larger of the two where weights dominate, and their sum where
+arithmetic does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from assay.records.device import Box
 from assay.records.estimate import OperatingPoint, OpTime, Range, StepEstimate
@@ -18,6 +20,8 @@ from assay.roofline.published import Work, measured_rate
 
 Estimate = Callable[[OperatingPoint], StepEstimate]
 """`assay.roofline.step.estimate` with model, box, layout and cache filled in."""
+Mixed = Callable[[OperatingPoint, OperatingPoint], StepEstimate]
+"""`assay.roofline.mixed.estimate` likewise: of a step of decode and of prompts in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,21 +31,32 @@ class Times:
     work: Work
     decode: list[tuple[StepEstimate, float]]
     prompts: list[tuple[StepEstimate, float]]
+    riding: list[StepEstimate] = field(default_factory=list)
+    """For each of the prompts' steps, the same in a step of decode: the middle one; empty where engines do not."""
+
+    @property
+    def ridden(self) -> tuple[StepEstimate, float]:
+        """The step of decode that takes prompts along, and the share of the prompts' steps that find one."""
+        steps, needed = (sum(weight for _, weight in some) for some in (self.decode, self.prompts))
+        return self.decode[len(self.decode) // 2][0], min(1.0, steps / needed)
 
 
-def times_of(work: Work, estimate: Estimate) -> Times:
-    """Estimate every step of the work."""
+def times_of(work: Work, estimate: Estimate, mixed: Mixed | None = None) -> Times:
+    """Estimate every step of the work; with `mixed`, prompts in the steps of decode as well."""
+    points = [point for point, _ in work.decode]
+    beside = points[len(points) // 2] if points else None
     return Times(
         work=work,
         decode=[(estimate(point), weight) for point, weight in work.decode],
         prompts=[(estimate(point), weight) for point, weight in work.prompts],
+        riding=[mixed(beside, point) for point, _ in work.prompts] if mixed and beside else [],
     )
 
 
 def held_point(table: PublishedTable, point: PublishedPoint, running: int, times: Times, box: Box) -> HeldPoint:
     """The published point beside the estimate."""
     tokens = times.work.tokens
-    expected = expected_time_s(times, box, mixed=table.mixed_steps)
+    expected = expected_time_s(times, box)
     least = replace(times, prompts=[]) if table.quantity == "tpot" else times  # a request may meet no other's prompt
     return HeldPoint(
         table=table.id,
@@ -53,29 +68,36 @@ def held_point(table: PublishedTable, point: PublishedPoint, running: int, times
     )
 
 
-def expected_time_s(times: Times, box: Box, *, mixed: bool) -> Range:
-    """Expected time of the work: steps one after the other, or prompts in the steps of decode."""
-    apart = [
+def expected_time_s(times: Times, box: Box) -> Range:
+    """Expected time of the work: steps one after the other, or with `riding` prompts in the steps of decode.
+
+    The slow end has them apart all the same: a scheduler need not find room for them.
+    """
+    low, mid, high = (
         sum(weight * getattr(step.time_s, part) for step, weight in (*times.decode, *times.prompts))
         for part in ("low", "mid", "high")
-    ]
-    if not mixed or not times.decode or not times.prompts:
-        return Range(low=apart[0], mid=apart[1], high=apart[2])
-    low = _shared_s(times, box, lambda op: op.time_s.low) + _overhead_s(times, lambda time: time.low)
-    mid = _shared_s(times, box, lambda op: op.time_s.mid) + _overhead_s(times, lambda time: time.mid)
-    return Range(low=low, mid=mid, high=apart[2])
+    )
+    if times.riding:
+        low = max(_riding_s(times, lambda time: time.low), floor_s(times, box, mixed=True))
+        mid = _riding_s(times, lambda time: time.mid)
+    return Range(low=low, mid=mid, high=max(mid, high))
 
 
-def components_of(times: Times, box: Box, *, mixed: bool) -> Components:
+def components_of(times: Times) -> Components:
     """The expected time by what bounds it: what a calibration corrects."""
     parts = Components()
-    for step, weight in (*times.decode, *times.prompts):
+    for step, weight in times.decode:
         parts = parts.plus(calibration.components(step), weight)
-    if not mixed or not times.decode or not times.prompts:
+    if not times.riding:
+        for step, weight in times.prompts:
+            parts = parts.plus(calibration.components(step), weight)
         return parts
-    saved = parts.time_s - expected_time_s(times, box, mixed=True).mid
-    # What steps share is the reading of weights: taken off the memory's part.
-    return parts.plus(Components(memory=-min(saved, parts.memory)))
+    beside, share = times.ridden
+    for (alone, weight), mixed in zip(times.prompts, times.riding, strict=True):
+        parts = parts.plus(calibration.components(mixed), share * weight)
+        parts = parts.plus(calibration.components(beside), -share * weight)
+        parts = parts.plus(calibration.components(alone), (1 - share) * weight)
+    return parts
 
 
 def floor_s(times: Times, box: Box, *, mixed: bool) -> float:
@@ -85,13 +107,18 @@ def floor_s(times: Times, box: Box, *, mixed: bool) -> float:
     return sum(weight * step.floor_s for step, weight in (*times.decode, *times.prompts))
 
 
-def _overhead_s(times: Times, part: Callable[[Range], float]) -> float:
-    """The host's part of the steps of decode, in which the prompts ride along."""
-    return sum(weight * part(step.overhead_s) for step, weight in times.decode)
+def _riding_s(times: Times, part: Callable[[Range], float]) -> float:
+    """Steps of decode, and what each of the prompts' steps adds to the one that takes it along."""
+    beside, share = times.ridden
+    total = sum(weight * part(step.time_s) for step, weight in times.decode)
+    for (alone, weight), mixed in zip(times.prompts, times.riding, strict=True):
+        added = part(mixed.time_s) - part(beside.time_s)
+        total += weight * (share * added + (1 - share) * part(alone.time_s))
+    return total
 
 
 def _shared_s(times: Times, box: Box, time_of: Callable[[OpTime], float]) -> float:
-    """Time when prompts ride along: an operation moves its bytes once for both and adds up arithmetic and wire."""
+    """Time at best: every operation moves its bytes once for both and adds up arithmetic and wire."""
     decode, prompts = _by_op(times.decode, box, time_of), _by_op(times.prompts, box, time_of)
     total = 0.0
     for name in decode.keys() | prompts.keys():

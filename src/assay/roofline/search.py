@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from assay.errors import UsageError
 from assay.records.base import Frozen
 from assay.records.device import Box
 from assay.records.estimate import Bound, Layout, MemoryBudget, OperatingPoint, Range, Routing
 from assay.records.model_shape import ModelShape
-from assay.roofline import ceilings, layouts, memory, quick, step, storages
+from assay.roofline import ceilings, layouts, memory, quick, step, storages, timing
 from assay.roofline.calibration import Calibration
 from assay.roofline.candidates import AS_STORED, Candidate, Miss, Ranking
 from assay.roofline.quick import StepTime
@@ -52,9 +53,10 @@ def rank(
 ) -> Ranking:
     """Candidates with the most expected output tokens/s first, and what fits but is too slow, nearest first.
 
-    Steady closed loop of c requests on each replica: every step of decode yields c tokens and ends c / output_tokens
-    requests, whose successors' prompts are computed before the next step. Hence tokens/s = c / (decode + c /
-    output_tokens * prompt), TPOT is the denominator, and TTFT one prompt plus half of the others' and of a step.
+    Steady closed loop of c requests on each replica, as `assay.roofline.serving` has it: every step of decode yields c
+    tokens and ends c / output_tokens requests on average, whose successors' prompts are computed as many at once as a
+    step takes. Hence tokens/s = c / (decode + c / output_tokens * prompt), TPOT is the denominator without the prompts
+    of those that are computed together, and TTFT is these prompts' time and half of a step of decode.
     Pipeline stages wait as `assay.roofline.pipeline` says: decode for the slowest stage, and prompts that come one by
     one fill and drain the pipeline each time.
     The middle of the ranges is held against the service level. Of each layout the largest c of a grid of powers of two
@@ -163,30 +165,28 @@ def _serving(
 
     chunk = min(input_tokens, PREFILL_TOKENS)
     chunks = input_tokens / chunk
-    one = at(
-        OperatingPoint(
-            phase="prefill", sequences=layout.dp, context_tokens=(input_tokens - chunk) // 2, new_tokens=chunk
-        )
-    )
-    pace = one.slowest_share
-    alone = one.time_s.scaled(1 + (chunks - 1) * pace)
+
+    @cache
+    def batch(together: int) -> StepTime:
+        """Prompts (or chunks of one) that are computed at once, so many on each attention rank."""
+        before = (input_tokens - chunk) // 2
+        sequences = layout.dp * together
+        return at(OperatingPoint(phase="prefill", sequences=sequences, context_tokens=before, new_tokens=chunk))
 
     def serve(running: int) -> _Point:
         context = input_tokens + output_tokens // 2
         decode = at(OperatingPoint(phase="decode", sequences=running, context_tokens=context))
-        per_step = running / output_tokens / layout.dp * chunks
+        together = max(1, min(running // layout.dp, PREFILL_TOKENS // chunk))
+        one = batch(together)
+        pace, at_once = one.slowest_share, together * layout.dp
+        per_step = running / output_tokens / at_once * chunks
         prompts = one.time_s.scaled(per_step if per_step <= 1 else 1 + (per_step - 1) * pace)
-        others = one.time_s.scaled(per_step * pace / 2)
-        cycle = [getattr(decode.time_s, end) + getattr(prompts, end) for end in ("low", "mid", "high")]
-        first = [
-            getattr(alone, end) + getattr(others, end) + getattr(decode.time_s, end) / 2
-            for end in ("low", "mid", "high")
-        ]
+        cycle = timing.add(decode.time_s, prompts)
         return _Point(
             running=running,
-            output_tokens_per_s=Range(low=running / cycle[2], mid=running / cycle[1], high=running / cycle[0]),
-            ttft_s=Range(low=first[0], mid=first[1], high=first[2]),
-            tpot_s=Range(low=cycle[0], mid=cycle[1], high=cycle[2]),
+            output_tokens_per_s=Range(low=running / cycle.high, mid=running / cycle.mid, high=running / cycle.low),
+            ttft_s=timing.add(one.time_s.scaled(1 + (chunks - 1) * pace), decode.time_s.scaled(0.5)),
+            tpot_s=timing.add(decode.time_s, prompts.scaled(max(0, running - at_once) / running)),
             bound=decode.bound,
         )
 

@@ -1,13 +1,19 @@
 """From single steps to a server under a steady closed loop: who runs, who waits, and what prompts cost the others.
 
-Model, in the steady state: `running` requests decode together; each step ends running / output_tokens of them, and as
-many new prompts are computed before the next step (decode stands still meanwhile, as without mixed batches).
+Model, in the steady state: `running` requests decode together; each step ends running / output_tokens of them on
+average, whose successors' prompts are computed in steps of their own (decode stands still meanwhile). Requests of one
+length run in rounds: those whose prompts were computed in one step end in one step, so that as many prompts come
+together as a step takes. All others wait for them: it is in their TPOT, as load tests measure it.
 
-- output tokens/s = running / (decode step + prompts per step * time of one prompt)
+- output tokens/s = running / (decode step + prompts per step * time of one prompt, computed among the others)
+- TPOT = decode step + prompts per step * time of one prompt * share of the prompts that are computed in other steps
 - queue = (asked - running) / requests per second (Little's law)
 - TTFT = queue + half a decode step + the prompts that are computed together
 
-What is ignored: arrivals in bursts, preemption, mixed batches and prefix-cache hits. Source: own derivation.
+What is ignored: arrivals in bursts, preemption, prefix-cache hits, and prompts in the same step as decode, which saves
+one reading of the weights for each batch of prompts (`assay.roofline.mixed`). Where lengths vary, prompts come one by
+one: an engine that computes them apart reads the weights more often than is counted here. Source: own derivation; the
+rounds were seen (docs/predicted_against_published.md, 256 streams of our own).
 """
 
 from __future__ import annotations
@@ -55,12 +61,11 @@ def held(memory: MemoryBudget, load: Load, asked: int) -> tuple[int, str]:
 
 
 def prompts_point(load: Load, running: int) -> OperatingPoint | None:
-    """The prompts that are computed together; None when the load has none."""
+    """The prompts that are computed together: as many as a step takes; None when the load has none."""
     tokens = load.input_tokens or load.context_tokens
     if not tokens:
         return None
-    together = round(running / load.output_tokens) if load.output_tokens else 1
-    together = max(1, min(together, MAX_STEP_TOKENS // tokens))
+    together = max(1, min(running, MAX_STEP_TOKENS // tokens)) if load.output_tokens else 1
     return OperatingPoint(phase="prefill", sequences=together, context_tokens=0, new_tokens=tokens)
 
 
@@ -78,10 +83,11 @@ def serving_point(
     running = decode.point.sequences
     step = decode.time_s
     per_step = running / load.output_tokens if load.output_tokens else None
-    cycle = share = rate = queue = None
+    cycle = share = rate = queue = tpot = None
     if prompts is not None and per_step is not None and load.output_tokens:
         one_by_one = prompts.time_s.scaled(per_step / prompts.point.sequences)
         cycle = _sum(step, one_by_one)
+        tpot = _sum(step, one_by_one.scaled(max(0, running - prompts.point.sequences) / running))
         share = one_by_one.mid / cycle.mid
         rate = _over(running, cycle)
         queue = _over(1.0, rate.scaled(1 / load.output_tokens)).scaled(asked - running) if asked > running else ZERO
@@ -94,7 +100,7 @@ def serving_point(
         prompts_per_step=per_step,
         queue_s=queue,
         ttft_s=None if prompts is None else _sum(_sum(queue or ZERO, prompts.time_s), _wait(step)),
-        tpot_s=step,
+        tpot_s=tpot or step,
         output_tokens_per_s=rate,
         prompt_share=share,
         mbu=utilization.mbu(decode, box, decode.tokens_per_s.mid),

@@ -70,7 +70,7 @@ def estimate(
         waiting = pipeline.wait(shape, layout, point, ops)
         ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
     sequences = limits.profile.host_sequence_s.scaled(max(1.0, share.sequences))
-    found = _sum_up(shape, layout, point, routing, ops, sequences, host_s(limits, share))
+    found = summed(shape, layout, point, routing, ops, sequences, host_s(limits, share))
     notes = _notes(shape, box, layout, point, limits, resident)
     told = found.model_copy(update={"notes": [*notes, *shape.assumed]})
     return told if calibration is None else calibrations.apply(told, calibration)
@@ -152,7 +152,7 @@ def _layer(
     yield from collectives.of_layer(shape, box, group.matrices, mixes=mixer is not None, layout=layout, share=share)
 
 
-def _sum_up(
+def summed(
     shape: ModelShape,
     layout: Layout,
     point: OperatingPoint,
@@ -160,14 +160,17 @@ def _sum_up(
     ops: list[OpTime],
     sequences: Range,
     overhead: Range,
+    *,
+    all_tokens: float | None = None,
 ) -> StepEstimate:
+    """The step of these operations; `all_tokens` go through the experts, by default those of the point."""
     time = timing.add(overhead, *(op.time_s for op in ops))
     floor = sum(op.floor_s for op in ops)
-    share = share_of(layout, point)
+    tokens = share_of(layout, point).all_tokens if all_tokens is None else all_tokens
     distinct = pairs_each = None
     if shape.is_moe:
-        distinct = experts.expected_distinct(shape.num_experts, shape.top_k, share.all_tokens, routing)
-        pairs_each = share.all_tokens * shape.top_k / distinct
+        distinct = experts.expected_distinct(shape.num_experts, shape.top_k, tokens, routing)
+        pairs_each = tokens * shape.top_k / distinct
     return StepEstimate(
         point=point,
         layout=layout,

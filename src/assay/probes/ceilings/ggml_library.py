@@ -37,6 +37,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "ggml_backend_cpu_init": (c_void_p, []),
     "ggml_backend_cpu_set_n_threads": (None, [c_void_p, c_int]),
     "ggml_backend_cpu_buffer_type": (c_void_p, []),
+    "ggml_backend_cpu_buffer_from_ptr": (c_void_p, [c_void_p, c_size_t]),
     "ggml_backend_get_device": (c_void_p, [c_void_p]),
     "ggml_backend_dev_backend_reg": (c_void_p, [c_void_p]),
     "ggml_backend_dev_supports_op": (c_bool, [c_void_p, c_void_p]),

@@ -1,231 +1,194 @@
-"""Measures what a GPU can do at most, in a process of its own: `python -m assay.probes.ceilings.gpu_program [INDEX]`.
+"""Measures what GPUs can do at most, in a process of its own: `python -m assay.probes.ceilings.gpu_program [INDEX]`.
 
-Writes one JSON object: `facts` (as `assay estimate --measured` reads them), `readings` (every sample, with its check)
-and `problems` (what could not be measured, and why). Needs PyTorch, which Assay does not install. Outputs are poisoned
-before each check and compared with a reference in higher precision on rows drawn at random; a reading whose check fails
-gives no fact. Memory is read cold: buffers far larger than the L2 cache.
+Writes one JSON object: `facts` and `curves` (as `assay estimate --measured` reads them), `readings` (every sample, with
+its check and whether caches were cold or warm) and `problems` (what could not be measured, and why). Needs PyTorch,
+which Assay does not install. Outputs are poisoned before each check and compared with a reference in higher precision;
+a reading whose check fails gives no fact. With `--out FILE` the object is written again after every part.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
-PASSES, WARM = 20, 3
-BIG_BYTES = 4 << 30
-MATMUL = 8192
-CHECKED_ROWS = 64
-WORST_ERROR = {"fp32": 1e-4, "bf16": 1e-2, "fp8": 6e-2}
-"""Relative error of a product that is still right: fp8 has a mantissa of three bits, its inputs are rounded to it."""
-KERNELS = 1000
-GEMM_ROWS, GEMM_COLUMNS, GEMM_MATRICES = 8192, 4096, 24
-BATCHES = (1, 8, 64, 256)
-HOST_BYTES = 256 << 20
+from assay.probes.ceilings import gpu_fit, gpu_launch, gpu_memory, gpu_peers, gpu_products
+from assay.probes.ceilings.gpu_links import measure_links
+from assay.probes.ceilings.gpu_readings import Reading
 
-Reading = dict[str, Any]
-
-
-def seconds(work: Callable[[], object], passes: int = PASSES) -> list[float]:
-    """Device time of each pass, by events around it."""
-    for _ in range(WARM):
-        work()
-    torch.cuda.synchronize()
-    found = []
-    for _ in range(passes):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        found.append(begin.elapsed_time(end) / 1e3)
-    return found
-
-
-def replayed(work: Callable[[], object]) -> Callable[[], None]:
-    """The same work as one captured graph: launches cost what they cost an engine that captures."""
-    work()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        work()
-    return graph.replay  # type: ignore[no-any-return]
-
-
-def reading(name: str, unit: str, amount: float, taken_s: list[float], check: str, *, correct: bool) -> Reading:
-    """Amount over time for rates; time over amount for costs (unit "s")."""
-    samples = [one / amount for one in taken_s] if unit == "s" else [amount / one for one in taken_s]
-    return {"name": name, "unit": unit, "samples": samples, "check": check, "correct": bool(correct)}
-
-
-def memory() -> list[Reading]:
-    """Reads and copies of buffers far larger than the cache; a copy counts its reading and its writing."""
-    size = min(BIG_BYTES, torch.cuda.mem_get_info()[0] // 4) // 4 * 4
-    source = torch.randint(0, 1 << 30, (size // 4,), dtype=torch.int32, device="cuda")
-    place = int(torch.randint(0, source.numel(), (1,)))
-    source[place] = (1 << 30) + 7
-    largest = int(torch.amax(source))
-    read = seconds(lambda: torch.amax(source))
-    target = torch.full_like(source, -1)
-    copied = seconds(lambda: target.copy_(source))
-    right = bool(torch.equal(source, target))
-    return [
-        reading(
-            "memory_read_bytes_per_s",
-            "bytes/s",
-            size,
-            read,
-            "the largest value, planted",
-            correct=largest == (1 << 30) + 7,
-        ),
-        reading(
-            "memory_copy_bytes_per_s",
-            "bytes/s",
-            2 * size,
-            copied,
-            "target equals source, poisoned before",
-            correct=right,
-        ),
-    ]
-
-
-def products() -> list[Reading]:
-    """Square products by arithmetic; rates of the largest size that engines see."""
-    left = torch.randn(MATMUL, MATMUL, device="cuda", dtype=torch.bfloat16)
-    right = torch.randn(MATMUL, MATMUL, device="cuda", dtype=torch.bfloat16)
-    found = [_product("bf16", left, right, lambda: left @ right)]
-    wide = left.float(), right.float()
-    torch.backends.cuda.matmul.allow_tf32 = False
-    found.append(_product("fp32", *wide, lambda: wide[0] @ wide[1], passes=5))
-    if torch.cuda.get_device_capability() >= (8, 9):
-        narrow = left.to(torch.float8_e4m3fn), right.t().contiguous().to(torch.float8_e4m3fn).t()
-        one = torch.ones((), device="cuda")
-
-        def scaled() -> torch.Tensor:
-            return torch._scaled_mm(*narrow, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)  # noqa: SLF001 - torch has no public one
-
-        found.append(_product("fp8", narrow[0].float(), narrow[1].float(), scaled))
-    return found
-
-
-def _product(
-    name: str, left: torch.Tensor, right: torch.Tensor, work: Callable[[], torch.Tensor], passes: int = PASSES
-) -> Reading:
-    rows = torch.randint(0, MATMUL, (CHECKED_ROWS,), device="cuda")
-    wanted = left[rows].double() @ right.double()
-    error = float((work()[rows].double() - wanted).norm() / wanted.norm())
-    taken = seconds(work, passes)
-    check = f"relative error {error:.1e} on {CHECKED_ROWS} rows against float64"
-    return reading(f"{name}_flop_per_s", "flop/s", 2 * MATMUL**3, taken, check, correct=error < WORST_ERROR[name])
-
-
-def thin_products() -> list[Reading]:
-    """Weight bytes a second of products with few rows, many distinct matrices in one graph: a decode step's."""
-    weights = [torch.randn(GEMM_ROWS, GEMM_COLUMNS, device="cuda", dtype=torch.bfloat16) for _ in range(GEMM_MATRICES)]
-    size = 2 * GEMM_ROWS * GEMM_COLUMNS * GEMM_MATRICES
-    found = []
-    for batch in BATCHES:
-        tokens = torch.randn(batch, GEMM_COLUMNS, device="cuda", dtype=torch.bfloat16)
-        results = [torch.full((batch, GEMM_ROWS), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in weights]
-
-        def work(tokens: torch.Tensor = tokens, results: list[torch.Tensor] = results) -> None:
-            for weight, result in zip(weights, results, strict=True):
-                torch.mm(tokens, weight.t(), out=result)
-
-        taken = seconds(replayed(work))
-        wanted = tokens.double() @ weights[-1].double().t()
-        error = float((results[-1].double() - wanted).norm() / wanted.norm())
-        check = f"relative error {error:.1e} of the last matrix against float64"
-        name = f"gemm_{batch}_rows_weight_bytes_per_s"
-        found.append(reading(name, "bytes/s", size, taken, check, correct=error < WORST_ERROR["bf16"]))
-    return found
-
-
-def launches() -> list[Reading]:
-    """What a kernel that does nothing costs, inside a replayed graph and launched one by one."""
-    cell = torch.zeros(64, device="cuda")
-
-    def work() -> None:
-        for _ in range(KERNELS):
-            cell.add_(1)
-
-    replay = replayed(work)
-    torch.cuda.synchronize()
-    cell.zero_()
-    replay()
-    right = bool((cell == KERNELS).all())
-    captured = seconds(replay, 10)
-    begun = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    eager = time.perf_counter() - begun
-    check = f"{KERNELS} additions add up"
-    return [
-        reading("launch_s", "s", KERNELS, captured, check, correct=right),
-        reading("eager_launch_s", "s", KERNELS, [eager], "wall clock of one pass", correct=True),
-    ]
-
-
-def host_link() -> list[Reading]:
-    """Pinned memory to the device: the direction in which weights and prompts go."""
-    source = torch.randint(0, 256, (HOST_BYTES,), dtype=torch.uint8).pin_memory()
-    target = torch.zeros(HOST_BYTES, dtype=torch.uint8, device="cuda")
-    taken = seconds(lambda: target.copy_(source, non_blocking=True))
-    right = bool(torch.equal(target.cpu(), source))
-    return [reading("host_link_bytes_per_s", "bytes/s", HOST_BYTES, taken, "device equals host", correct=right)]
-
-
+STANDARD_S = 120.0
+"""The whole standard set; a part that would begin later is left out, and said."""
+ONE_GPU: tuple[Callable[[], list[Reading]], ...] = (
+    gpu_memory.memory,
+    gpu_products.bf16,
+    gpu_products.fp8,
+    gpu_launch.launches,
+    gpu_memory.cache_curve,
+    gpu_products.thin_products,
+    gpu_memory.host_link,
+    gpu_products.fp4,
+    gpu_products.fp32,
+)
+"""What estimates need most comes first."""
 FACTS = frozenset(
     {
         "memory_read_bytes_per_s",
         "memory_copy_bytes_per_s",
+        "l2_read_bytes_per_s",
         "bf16_flop_per_s",
         "fp32_flop_per_s",
         "fp8_flop_per_s",
+        "fp4_flop_per_s",
         "launch_s",
         "host_link_bytes_per_s",
     }
 )
 """Readings that are facts of a device; the rest tell about kernels."""
+VOLUMES = {"all_reduce": lambda world: 2 * (world - 1) / world, "all_to_all": lambda world: (world - 1) / world}
+"""As `assay.roofline.communication.volume_factor`, which needs more than this process has."""
 
 
-def measure(index: int) -> dict[str, Any]:
-    """Everything, on one device."""
+def measure(index: int, seconds: float, out: Path | None) -> dict[str, Any]:
+    """Everything, on one device and between all of them."""
+    begun_s = time.monotonic()
     torch.cuda.set_device(index)
+    torch.manual_seed(0)
     properties = torch.cuda.get_device_properties(index)
-    readings: list[Reading] = []
-    problems: dict[str, str] = {}
-    for part in (memory, products, thin_products, launches, host_link):
-        try:
-            readings += part()
-        except (RuntimeError, NotImplementedError, AttributeError) as error:
-            problems[part.__name__] = str(error).splitlines()[0][:300]
-        torch.cuda.empty_cache()
-    about = f"{properties.name}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}"
-    facts = {
+    found: dict[str, Any] = {
+        "device": properties.name,
+        "about": f"{properties.name}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}",
+        "chip": _chip(properties),
+        "facts": {},
+        "curves": [],
+        "readings": [],
+        "problems": {},
+        "took_s": {},
+    }
+
+    def left_s() -> float:
+        return seconds - (time.monotonic() - begun_s)
+
+    for part in ONE_GPU:
+        _run(found, part.__name__, part, left_s(), out)
+    count = torch.cuda.device_count()
+    if count < 2:  # noqa: PLR2004 - a link has two ends
+        found["problems"]["links"] = f"{count} GPU here: nothing to link"
+    else:
+        _run(found, "peers", gpu_peers.peers, left_s(), out)
+        with tempfile.TemporaryDirectory() as folder:
+
+            def linked() -> list[Reading]:
+                readings, problems = measure_links(count, Path(folder), max(10.0, left_s()))
+                found["problems"] |= problems
+                return readings
+
+            _run(found, "links", linked, left_s(), out)
+    return found
+
+
+def _run(found: dict[str, Any], name: str, part: Callable[[], list[Reading]], left_s: float, out: Path | None) -> None:
+    begun_s = time.monotonic()
+    if left_s <= 0:
+        found["problems"][name] = "no time was left for it"
+        return
+    try:
+        found["readings"] += part()
+    except (RuntimeError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
+        found["problems"][name] = (str(error) or repr(error)).splitlines()[0][:300]
+    torch.cuda.empty_cache()
+    found["took_s"][name] = time.monotonic() - begun_s
+    found["facts"], found["curves"] = (
+        facts(found["readings"], found["about"]),
+        curves(found["readings"], found["about"]),
+    )
+    print(f"{name}: {found['took_s'][name]:.1f} s", file=sys.stderr, flush=True)  # noqa: T201 - progress of a program
+    if out is not None:
+        partial = out.with_suffix(".partial")
+        partial.write_text(json.dumps(found, indent=1))
+        partial.replace(out)
+
+
+def facts(readings: list[Reading], about: str) -> dict[str, dict[str, Any]]:
+    """Medians of what was right, as facts of a device measured here; the L2's is the best of its curve."""
+    rows = [one for one in readings if one["name"] in FACTS and one["correct"]]
+    curve = [one for one in readings if one["name"] == "l2_curve_read_bytes_per_s" and one["correct"]]
+    if curve:
+        best = max(curve, key=lambda one: statistics.median(one["samples"]))
+        rows.append({**best, "name": "l2_read_bytes_per_s"})
+    return {
         one["name"]: {
-            "value": sorted(one["samples"])[len(one["samples"]) // 2],
+            "value": statistics.median(one["samples"]),
             "unit": one["unit"],
             "basis": "measured",
             "source": f"median of {len(one['samples'])} passes; {about}",
         }
-        for one in readings
-        if one["name"] in FACTS and one["correct"]
+        for one in rows
     }
-    return {"device": properties.name, "about": about, "facts": facts, "readings": readings, "problems": problems}
+
+
+def curves(readings: list[Reading], about: str) -> list[dict[str, Any]]:
+    """Link curves by collective and algorithm: medians as points, with latency and bandwidth fitted to them."""
+    groups: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
+    for one in readings:
+        collective = one["name"].removesuffix("_s")
+        if collective in VOLUMES and one["correct"]:
+            key = collective, one["algorithm"], one["world"]
+            groups.setdefault(key, []).append((one["message_bytes"], statistics.median(one["samples"])))
+    found = []
+    for (collective, algorithm, world), points in sorted(groups.items()):
+        if len(points) < 2:  # noqa: PLR2004 - a line
+            continue
+        points.sort()
+        alpha, beta = gpu_fit.alpha_beta(
+            [size for size, _ in points], [time_s for _, time_s in points], VOLUMES[collective](world)
+        )
+        found.append(
+            {
+                "collective": collective,
+                "world": world,
+                "algorithm": algorithm,
+                "latency_s": alpha,
+                "bus_bytes_per_s": beta,
+                "points": [{"message_bytes": size, "time_s": time_s} for size, time_s in points],
+                "max_message_bytes": None if algorithm == "nccl" else points[-1][0],
+                "basis": "measured",
+                "source": f"medians inside replayed graphs; {about}",
+            }
+        )
+    return found
+
+
+def _chip(properties: Any) -> dict[str, Any]:
+    """What decides which tiles fit."""
+    return {
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "sms": properties.multi_processor_count,
+        "memory_bytes": properties.total_memory,
+        "l2_bytes": getattr(properties, "L2_cache_size", None),
+        "smem_per_block_bytes": getattr(properties, "shared_memory_per_block_optin", None),
+        "registers_per_sm": getattr(properties, "regs_per_multiprocessor", None),
+    }
 
 
 def main() -> None:
     """Measure the device that is named (the first one), and write JSON."""
-    index = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("index", nargs="?", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=STANDARD_S)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
     if not torch.cuda.is_available():
         found: dict[str, Any] = {"problem": "PyTorch sees no CUDA device here"}
     else:
-        found = measure(index)
+        found = measure(options.index, options.seconds, options.out)
     json.dump(found, sys.stdout)
     sys.stdout.write("\n")
 

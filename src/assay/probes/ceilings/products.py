@@ -70,15 +70,18 @@ class Kernels:
 
 
 @contextmanager
-def kernels() -> Iterator[Kernels]:
+def kernels(weights_in: Path | None = None) -> Iterator[Kernels]:
     """The program, alive while the block runs.
+
+    Args:
+        weights_in: a folder where it may write weights for a while, best the model's own; None: the temporary one.
 
     Raises:
         NotMeasurable: the wheel is missing, or its library cannot be called.
     """
     with tempfile.TemporaryDirectory(prefix="assay-ceilings-") as folder:
         log = Path(folder) / "kernels.log"
-        piped = Piped(MODULE, [], log)
+        piped = Piped(MODULE, [] if weights_in is None else [str(weights_in)], log)
         try:
             yield Kernels(piped, log)
         finally:
@@ -139,5 +142,5 @@ class Product:
             samples=samples,
             correct=error <= LARGEST_ERROR,  # a NaN is not
             check=f"{100 * error:.2f}% off float32 arithmetic on the same weights (at most {100 * LARGEST_ERROR:.0f}%)",
-            conditions={"kernel": told["kernel"], "pass_bytes": told["bytes"]},
+            conditions={"kernel": told["kernel"], "pass_bytes": told["bytes"], "pages": told["pages"]},
         )

@@ -11,6 +11,9 @@ from assay.records.ceilings import Measurement
 
 ATTEMPTS = 3
 """Of one benchmark, when other processes disturb it; the least disturbed one is kept, and says that it was."""
+TOO_BUSY = 4
+"""When so many benchmarks at the beginning say nothing, because others used the processors, the rest is not tried."""
+LEFT_OUT = "the rest"
 PATIENCE = 1.5
 """Nothing is repeated once this many times the expected time is spent: on a busy machine nothing would end."""
 
@@ -21,7 +24,14 @@ def measure(benchmarks: Sequence[MicroBenchmark], say: Say) -> tuple[list[Measur
     began_s = time.monotonic()
     found: list[Measurement] = []
     missing: dict[str, str] = {}
-    for benchmark in benchmarks:
+    for number, benchmark in enumerate(benchmarks):
+        if too_busy(found):
+            used = min(one.foreign_cpu_cores or 0.0 for one in found)
+            missing[LEFT_OUT] = (
+                f"{len(benchmarks) - number} benchmarks were not tried: other processes used {used:.1f} cores or more "
+                f"during the first {number}; repeat it when the machine is quiet"
+            )
+            break
         say(describe(benchmark), time.monotonic() - began_s, expected_s)
         try:
             attempts = ATTEMPTS if time.monotonic() - began_s < PATIENCE * expected_s else 1
@@ -29,6 +39,11 @@ def measure(benchmarks: Sequence[MicroBenchmark], say: Say) -> tuple[list[Measur
         except NotMeasurable as reason:
             missing[describe(benchmark)] = str(reason)
     return found, missing
+
+
+def too_busy(found: Sequence[Measurement]) -> bool:
+    """Whether everything so far was right and says nothing: others have the processors."""
+    return len(found) >= TOO_BUSY and all(one.correct and not one.usable for one in found)
 
 
 def describe(benchmark: MicroBenchmark) -> str:

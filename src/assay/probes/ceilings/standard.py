@@ -13,7 +13,8 @@ from assay.probes.ceilings.disk import DiskRead
 from assay.probes.ceilings.memory import BUFFER_BYTES, LEAST_BUFFER_BYTES, MemoryBandwidth
 from assay.probes.ceilings.port import MicroBenchmark, NotMeasurable, Say
 from assay.probes.ceilings.products import Kernels, Product, kernels
-from assay.probes.ceilings.quiet import measure
+from assay.probes.ceilings.quiet import LEFT_OUT
+from assay.probes.ceilings.quiet import measure as measured
 from assay.records.ceilings import Ceilings, Key
 from assay.records.machine import Machine
 
@@ -31,6 +32,9 @@ COSTS: tuple[Literal["product_start", "graph_node", "graph_start"], ...] = (
     "graph_start",
 )
 KERNELS = "matrix products"
+BESIDE = (
+    "nothing is measured beside a server that is being watched; once it is idle: `assay characterize --model MODEL`"
+)
 
 
 def ceilings(
@@ -43,6 +47,7 @@ def ceilings(
     threads: Sequence[int] = (),
     model: Path | None = None,
     again: bool = False,
+    measure: bool = True,
 ) -> Ceilings:
     """Measure what is not known yet, and keep it.
 
@@ -55,16 +60,18 @@ def ceilings(
         threads: thread counts that matter beside 1 and all cores.
         model: a file of weights for the disk benchmark; None: a scratch file.
         again: measure everything anew.
+        measure: False: only what is known already, since a server that is being watched would disturb a measurement,
+            and be disturbed by it.
     """
     with ExitStack() as stack:
         missing: dict[str, str] = {}
         program: Kernels | None = None
         try:
-            program = stack.enter_context(kernels())
+            program = stack.enter_context(kernels(folder))
         except NotMeasurable as reason:
             missing[KERNELS] = str(reason)
         library = program.library if program else None
-        known = None if again else cache.remembered(machine.fingerprint, library)
+        known = cache.remembered(machine.fingerprint, library)
         counts = thread_counts(machine.usable_cores, threads)
         wanted: list[MicroBenchmark] = [
             *_memory(machine, counts),
@@ -72,7 +79,8 @@ def ceilings(
             *(_products(program, storages or STANDARD_STORAGES, counts, missing) if program else ()),
             *(_shapes(program, shapes, counts) if program else ()),
         ]
-        found, unmeasured = measure(_unknown(wanted, known), say)
+        unknown = _unknown(wanted, None if again else known)
+        found, unmeasured = measured(unknown, say) if measure else ([], {LEFT_OUT: BESIDE} if unknown else {})
     fresh = Ceilings(
         fingerprint=machine.fingerprint,
         machine=f"{machine.cpu_model}, {machine.usable_cores} cores",
