@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from assay.failures import Log, explain
-from assay.failures.scan import MOST_OF_A_RULE, NUM_AROUND, Scan
+from assay.failures.around import NUM_AROUND
+from assay.failures.reader import MOST_OF_A_RULE
+from assay.failures.scan import Scan
 from assay.records.failure import Cause, Explanation
 
 LOGS = Path(__file__).parent / "failure_logs"

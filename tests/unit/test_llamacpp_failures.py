@@ -25,23 +25,23 @@ LOGS = {
         "failed to open GGUF file",
     ),
     "model-corrupt": (
-        "load",
+        "weights",
         "0.1 E llama_model_load: tensor 'a' data is not within the file bounds, model is corrupted or incomplete\n"
         "0.2 E srv load_model: failed to load model\n",
         "not within the file bounds",
     ),
-    "oom": (
-        "load",
+    "oom-at-load": (
+        "weights",
         "0.1 E ggml_aligned_malloc: insufficient memory (attempted to allocate 9000000.00 MB)\n"
         "0.2 E llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache\n",
         "insufficient memory",
     ),
     "port-in-use": (
-        "ready",
+        "load",
         "0.1 E srv start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 1\n",
         "bind",
     ),
-    "incompatible": (
+    "incompatible-combination": (
         "load",
         "0.1 E llama_init_from_model: quantized V cache requires flash_attn to be enabled\n"
         "0.2 E cmn common_init_: failed to create context with model 'x'\n"
@@ -80,7 +80,7 @@ def test_a_silent_death_is_judged_by_its_exit_code(exit_code: int, cause: str) -
 
 def test_a_server_that_dies_after_it_served_failed_under_load() -> None:
     failure = classify("0.1 I srv init: model loaded\nGGML_ASSERT(n > 0) failed\n", "server.log", -6, was_ready=True)
-    assert (failure.stage, failure.cause) == ("under-load", "crashed")
+    assert (failure.stage, failure.cause) == ("under-load", "engine-assertion")
 
 
 def test_a_warning_is_never_the_cause() -> None:

@@ -37,7 +37,9 @@ def verdict_after(
     return journal.state.verdicts["it"], len(runs), journal
 
 
-@pytest.mark.parametrize("cause", ["unknown-flag", "bad-value", "oom", "incompatible", "model-corrupt"])
+@pytest.mark.parametrize(
+    "cause", ["unknown-flag", "bad-value", "oom-at-load", "incompatible-combination", "model-corrupt"]
+)
 def test_a_launch_that_must_fail_again_is_blocked_without_a_retry(cause: str) -> None:
     verdict, runs, _ = verdict_after(failure(cause, "load"))
 
@@ -45,7 +47,7 @@ def test_a_launch_that_must_fail_again_is_blocked_without_a_retry(cause: str) ->
     assert verdict.effect is None
 
 
-@pytest.mark.parametrize("cause", ["timeout", "killed", "unknown", "crashed"])
+@pytest.mark.parametrize("cause", ["timeout", "killed", "unknown", "crashed", "engine-assertion"])
 def test_a_launch_that_may_have_been_an_accident_is_tried_once_more(cause: str) -> None:
     verdict, runs, _ = verdict_after(failure(cause, "load"))
 
@@ -76,7 +78,7 @@ def test_a_second_crash_counts_however_many_good_runs_lie_between() -> None:
 def test_an_out_of_memory_under_load_is_unstable_at_once() -> None:
     verdict, runs, _ = verdict_after(failure("oom", "under-load"))
 
-    assert (verdict.kind, verdict.cause, runs) == ("unstable", "oom", 1)
+    assert (verdict.kind, verdict.cause, runs) == ("unstable", "oom-under-load", 1)
 
 
 @pytest.mark.parametrize(

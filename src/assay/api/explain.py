@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.errors import UsageError
 
@@ -37,9 +37,28 @@ def explain(files: Sequence[Path], exit_code: int | None = None) -> Explanation:
     for file in files:
         _refuse(file)
     try:
-        return classify([Log(_name(file), _lines(file)) for file in files], exit_code)
+        return _without_secrets(classify([Log(_name(file), _lines(file)) for file in files], exit_code))
     except OSError as error:
         raise UsageError(f"{error.filename or 'a log'} cannot be read: {error.strerror}", hint=HINT) from error
+
+
+def _without_secrets(found: Explanation) -> Explanation:
+    """Logs hold the keys that a server was started with, and an explanation is made to be passed on."""
+    from assay.records.failure import Explanation
+    from assay.store.log_file import mask_values
+    from assay.store.redact import redact, secret_values
+
+    told = found.model_dump(mode="json")
+    secrets = secret_values(told)
+
+    def without(content: Any) -> Any:
+        if isinstance(content, dict):
+            return {name: without(item) for name, item in content.items()}
+        if isinstance(content, list):
+            return [without(item) for item in content]
+        return redact(mask_values(content, secrets)) if isinstance(content, str) else content
+
+    return Explanation.model_validate(without(told))
 
 
 HINT = "name the file that the server's output went to"

@@ -12,8 +12,9 @@ import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.failures.rules import OOM, STRENGTHS, filled, implication, load_meanings
-from assay.failures.scan import Found, Said, Scan
+from assay.failures.found import Found, Said
+from assay.failures.rules import OOM, STRENGTHS, Strength, filled, implication, load_meanings
+from assay.failures.scan import Scan
 from assay.failures.stages import Marker, first, load_stages
 from assay.records.failure import Cause, Certainty, Explanation, LogLine, Stage
 
@@ -34,17 +35,21 @@ class Log:
     lines: Iterable[str]
 
 
-def explain(logs: Sequence[Log], exit_code: int | None = None) -> Explanation:
+def explain(
+    logs: Sequence[Log], exit_code: int | None = None, *, engine: str | None = None, least: Strength = "frame"
+) -> Explanation:
     """Find stage, cause and the line to quote. Never raises.
 
     Args:
         logs: of one failure, for example stdout and stderr; each is read once, in this order.
         exit_code: of the server; negative or above 128: ended by that signal; None: not known.
+        engine: name of its adapter, for rules that count for one engine only; None: not known.
+        least: weaker matches do not name a cause.
     """
-    scan = Scan()
+    scan = Scan(engine)
     for order, log in enumerate(logs):
         scan.read(order, log.name, log.lines)
-    causes = [each for each in scan.found if each.strength != "consequence"]
+    causes = [each for each in scan.found if STRENGTHS.index(each.strength) <= STRENGTHS.index(least)]
     chosen = _root(causes)
     by_signal = _from_signal(exit_code)
     if by_signal and (chosen is None or chosen.strength not in CLAIMS):
@@ -63,7 +68,8 @@ def _root(causes: list[Found]) -> Found | None:
 
 def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
     stage, marker = _stage(scan, found)
-    told = found.rule.cause_at.get(stage, found.rule.cause)
+    told: str = found.rule.cause_at.get(stage, found.rule.cause)
+    told = next((cause for file, cause in found.rule.cause_in if file.search(found.innermost)), told)
     cause = _which_oom(stage, marker, found) if told == OOM else Cause(told)
     meaning = load_meanings()[cause]
     quoted: Found | Said = found
@@ -199,7 +205,8 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
 
 
 def _nearest(scan: Scan) -> tuple[Said | Found | None, Stage | None]:
-    consequence = next((each for each in scan.found if each.strength == "consequence"), None)
+    consequences = [each for each in scan.found if each.strength == "consequence"]
+    consequence = min(consequences, key=lambda each: each.line.level == "info", default=None)
     said = scan.exception or consequence or scan.error or scan.source
     if said is None:
         return None, None

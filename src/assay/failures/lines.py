@@ -13,8 +13,10 @@ LONGEST = 4096
 """Characters of a line that rules look at; of a longer one the first and the last part."""
 TAIL = 1024
 MOST_PREFIXES = 10
+LEVEL_GROUPS = ("word", "trt", "llama", "glog", "letter", "slog")
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+"""And halves of characters, which no file can hold."""
 
 PREFIX = re.compile(
     r"""\s*(?:
@@ -27,6 +29,7 @@ PREFIX = re.compile(
     | \d+\.\d\d\.\d{3}\.\d{3}\ (?P<llama>[IWEDC])\                    # llama.cpp: 0.01.234.567 E
     | \[(?P<glog>[EWIF])(?:\d{3,4})?\ [^\]]{0,80}\]\s?                # [E1001 16:06:04 File.cpp:607]
     | \[TensorRT-LLM\]\[(?P<trt>[A-Z]{4,8})\]\s?
+    | time=\S{1,40}\ level=(?P<slog>[A-Z]{4,5})\ (?:source=\S{1,60}\ )?   # Go: ollama
     | \[TRT(?:-LLM)?\]\s? | \[RANK\ \d+\]\s?
     | \[(?P<letter>[EWIVDF])\]\s?
     | -?\s?(?P<word>INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b(?::|\ -)?\s?
@@ -38,6 +41,12 @@ PREFIX = re.compile(
 )
 WARNING_CLASS = re.compile(r"\b\w{0,30}Warning: |^\s*warnings\.warn\(")
 NCCL_INFO = re.compile(r"\bNCCL (?:INFO|TRACE)\b")
+ADVICE = re.compile(
+    r"\b(?:If exit code is|"
+    r"(?:Some |A |most )?(?:common|potential|possible|likely) (?:root )?(?:causes?|reasons?|solutions?))\b",
+    re.IGNORECASE,
+)
+"""What an engine guesses about itself: from here on a line states nothing."""
 TP_TAG = re.compile(r"\b(?:DP|TP|PP|EP)\d[\w ]*$")
 COMMENT = re.compile(r"^#(?: (?P<text>.*)|#*)$")
 HEADER = re.compile(r"^# ?[\w-]{2,30}: ")
@@ -79,14 +88,27 @@ def read(number: int, text: str) -> Line:
         position = found.end()
         groups = found.groupdict()
         who = groups["who"] or groups["rank"] or _rank(groups["tag"]) or who
-        named = groups["word"] or groups["trt"] or groups["llama"] or groups["glog"] or groups["letter"]
+        named = next((groups[each] for each in LEVEL_GROUPS if groups[each]), None)
         level = _level(named) if named else level
+        if groups["slog"] and ' error="' in text:  # Go writes what went wrong at the level of whoever tells it
+            level = "error"
     body = text[position:]
     if level in {"none", "error"} and WARNING_CLASS.search(body):
         level = "warning"
     if level == "none" and NCCL_INFO.search(body):
         level = "info"
     return Line(number=number, text=text, body=body, who=who, level=level)
+
+
+def plain_line(text: str) -> str:
+    """What a line says, without time, process and level."""
+    return read(1, plain(text)).body.strip()
+
+
+def stated(body: str) -> str:
+    """The part of a line that is not advice."""
+    found = ADVICE.search(body)
+    return body[: found.start()] if found else body
 
 
 def _rank(tag: str | None) -> str | None:

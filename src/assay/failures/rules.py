@@ -54,8 +54,12 @@ class Rule:
     examples: tuple[str, ...]
     cause_at: Mapping[str, str] = field(default_factory=dict)
     """Another cause at some stages."""
+    cause_in: tuple[tuple[re.Pattern[str], Cause], ...] = ()
+    """Another cause where the innermost function of the traceback is in such a file."""
     inferred: bool = False
     """The message does not state the cause: it is the likeliest."""
+    engines: frozenset[str] = frozenset()
+    """The rule counts only where the engine is known to be one of these; empty: always."""
     whole: bool = False
     """Match the line with its prefix (kernel messages, whose prefix is part of the shape)."""
 
@@ -121,7 +125,9 @@ def _rule(each: dict[str, Any]) -> Rule:
         implies=tuple(each["implies"]) if "implies" in each else None,
         examples=tuple(each.get("examples", [])),
         cause_at=each.get("cause_at", {}),
+        cause_in=tuple((re.compile(file), Cause(told)) for file, told in each.get("cause_in", {}).items()),
         inferred=each.get("inferred", False),
+        engines=frozenset(each.get("engines", [])),
         whole=each.get("whole", False),
     )
 

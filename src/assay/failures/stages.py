@@ -77,6 +77,13 @@ def of_frames(frames: Iterable[str]) -> Marker | None:
     return found or (first(load_stages().frames, IMPORTING) if called and called[-1].endswith(IMPORTING) else None)
 
 
+def after_ready(lines: Iterable[str]) -> list[str]:
+    """What follows the last line that says that the server serves; all where none does; the last where none follows."""
+    said, ready = [line for line in lines if line.strip()], load_stages().ready
+    last = max((number for number, line in enumerate(said) if ready.search(line)), default=-1)
+    return said[last + 1 :] or said[-1:]
+
+
 def first(markers: Iterable[Marker], text: str) -> Marker | None:
     """The first marker whose shape is in the text."""
     return next((marker for marker in markers if marker.pattern.search(text)), None)

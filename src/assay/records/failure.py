@@ -9,13 +9,14 @@ False
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from assay.records.base import Frozen
 
 Stage = Literal[
+    "artifact",
     "arguments",
     "load",
     "weights",
@@ -27,8 +28,9 @@ Stage = Literal[
     "shutdown",
     "unknown",
 ]
-"""How far it came: imports and flags; processes, devices and configuration; weights; kernels and torch.compile; CUDA
-graphs; the cache's allocation; profiling and first steps; requests; the end. Unknown where nothing tells."""
+"""How far it came: making a model file before any launch; imports and flags; processes, devices and configuration;
+weights; kernels and torch.compile; CUDA graphs; the cache's allocation; profiling and first steps; requests; the end.
+Unknown where nothing tells."""
 
 
 class Cause(StrEnum):
@@ -65,6 +67,12 @@ class Cause(StrEnum):
     ILLEGAL_INSTRUCTION = "illegal-instruction"
     KILLED = "killed"
     CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    """Not ready in the time it was given, and its log does not say why."""
+    REQUESTS_REFUSED = "requests-refused"
+    """It serves, and refused what it was asked."""
+    ARTIFACT = "artifact"
+    """A model file could not be made of the target's."""
     UNKNOWN = "unknown"
 
 
@@ -73,6 +81,28 @@ Direction = Literal["above", "below", "same"]
 Certainty = Literal["stated", "inferred", "none"]
 """`stated`: the log says it. `inferred`: the log stops short of saying it, and where it stopped, or the exit status,
 points to it. `none`: it cannot be told."""
+
+
+OLD_CAUSES = {
+    "incompatible": Cause.INCOMPATIBLE,
+    "oom": Cause.OOM_AT_LOAD,
+    "illegal-access": Cause.ILLEGAL_ACCESS,
+    "compile": Cause.JIT_COMPILE,
+}
+"""Words that runs were recorded with before there was one vocabulary."""
+
+
+def todays_words(stage: Any, cause: Any) -> dict[str, Any]:
+    """Stage and cause of an older record in today's words; today's own stay as they are.
+
+    >>> todays_words("under-load", "oom")
+    {'stage': 'under-load', 'cause': <Cause.OOM_UNDER_LOAD: 'oom-under-load'>}
+    """
+    if stage == "ready":
+        stage = "under-load" if cause == Cause.REQUESTS_REFUSED else "load"
+    if cause == "oom" and stage == "under-load":
+        cause = Cause.OOM_UNDER_LOAD
+    return {"stage": stage, "cause": OLD_CAUSES.get(cause, cause) if isinstance(cause, str) else cause}
 
 
 class Implication(Frozen):

@@ -13,7 +13,8 @@ from assay.errors import RecordError
 from assay.records.load import RequestSample
 from assay.store.atomic import TEMPORARY_PREFIX, atomic_write
 from assay.store.disk import disk_errors
-from assay.store.redact import redact
+from assay.store.log_file import mask_log, mask_values
+from assay.store.redact import redact, secret_values
 
 SAMPLES_NAME = "samples.parquet"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -24,6 +25,8 @@ class CampaignFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._secrets: dict[str, frozenset[str]] = {}
+        """What was masked in the files of a run of this session: masked in its logs too."""
 
     @property
     def spec(self) -> Path:
@@ -89,6 +92,7 @@ class CampaignFolder:
         Raises:
             RecordError: it cannot be written, or is not JSON.
         """
+        self._secrets[run_id] = self._secrets.get(run_id, frozenset()) | secret_values(content)
         try:
             text = json.dumps(redact(content), indent=2, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -97,13 +101,24 @@ class CampaignFolder:
             ) from error
         self._write(self.folder(run_id) / _plain(name), f"{text}\n".encode())
 
+    def masked(self, run_id: str, content: dict[str, Any]) -> dict[str, Any]:
+        """JSON-like content without the secrets that this run was started with, wherever they stand in it."""
+        secrets = self._secrets.get(run_id)
+        if not secrets:
+            return content
+        return {name: _without(item, secrets) for name, item in content.items()}
+
     def hashes(self, run_id: str) -> dict[str, str]:
         """SHA-256 of every file of a run, by path within its folder; unfinished writes are left out.
 
+        Its logs, which the engine wrote itself, are masked first.
+
         Raises:
-            RecordError: a file cannot be read.
+            RecordError: a file cannot be read or masked.
         """
         folder = self._run(run_id)
+        for log in folder.glob("*.log"):
+            mask_log(log, self._secrets.get(run_id, frozenset()))
         with disk_errors(folder, "read"):
             files = sorted(path for path in folder.rglob("*") if path.is_file())
         kept = (path for path in files if not path.name.startswith(TEMPORARY_PREFIX))
@@ -116,6 +131,14 @@ class CampaignFolder:
     def _write(path: Path, content: bytes) -> None:
         with disk_errors(path, "write"):
             atomic_write(path, content)
+
+
+def _without(content: Any, secrets: frozenset[str]) -> Any:
+    if isinstance(content, dict):
+        return {name: _without(item, secrets) for name, item in content.items()}
+    if isinstance(content, list):
+        return [_without(item, secrets) for item in content]
+    return mask_values(content, secrets) if isinstance(content, str) else content
 
 
 def file_sha256(path: Path) -> str:

@@ -10,6 +10,7 @@ from assay.records.dials import DialResult
 from assay.records.event import EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.reasoning import PlanReasoning
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
 from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
@@ -29,6 +30,7 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
         "hypotheses": list[Hypothesis],
         "passed_over": dict[str, str],
         "earlier_scores": list[PredictionScore],
+        "reasoning": PlanReasoning,
     },
     EventKind.RUN_INTENDED: {"intent": RunIntent},
     EventKind.SERVER_STARTED: {"run_id": str, "server": ServerIdentity},
@@ -41,7 +43,7 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
     EventKind.CAMPAIGN_FINISHED: {"headline": Headline},
 }
 
-LATER: dict[EventKind, set[str]] = {EventKind.PLAN_WRITTEN: {"earlier_scores"}}
+LATER: dict[EventKind, set[str]] = {EventKind.PLAN_WRITTEN: {"earlier_scores", "reasoning"}}
 """Keys that records written by an earlier Assay lack."""
 
 

@@ -7,6 +7,7 @@ secret only as a whole word in an environment variable, or as a known last part 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 MASK = "[redacted]"
@@ -18,7 +19,7 @@ _ENV_SECRET_WORDS = frozenset(
 )
 _PLURALS = frozenset({"TOKENS", "KEYS"})
 _FIELD = re.compile(
-    r"(?:^|_)(?:api_?keys?|(?:secret|private|access|account|signing)_?key|secret|passw(?:or)?d|passphrase|credentials?"
+    r"(?:^|_)(?:api_?key[a-z]{0,3}|(?:secret|private|access|account|signing)_?key|secret|passw(?:or)?d|passphrase|credentials?"
     r"|(?:hf|hub|huggingface|github|gitlab|wandb|api|auth|access|bearer|refresh|session)_?token"
     r"|authorization|cookie)$"
 )
@@ -42,6 +43,31 @@ _AFTER = (
 _ASSIGNED = re.compile(r"(?<![\w-])(-{0,2}[A-Za-z][\w-]*)(=)([^\s\[]+)")
 _SPACED = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)(\s+)(?=\S*\d)([^\s\[-]\S*)")
 """A flag and its value within one text. Prose follows flags too ("--api-key sets ..."), hence the digit."""
+_QUOTED = re.compile(
+    r"""(['"])([A-Za-z][\w.-]{0,80})\1(\s{0,4}:\s{0,4}[\[({]{0,2}\s{0,4})(['"])([^'"\n]{1,400})(?=\4)"""
+)
+"""A name and its value in a dictionary that was printed: `{'api_key': ['...']}`."""
+_HEADER = re.compile(r"(?<![\w-])([A-Za-z][A-Za-z-]{0,40})(:[ \t]{1,4})(?=\S*\d)([^\s\[{'\"]\S*)")
+"""A header as it was printed: `X-Api-Key: ...`."""
+_SIGNS = (
+    *(
+        "key",
+        "token",
+        "secret",
+        "passw",
+        "passphrase",
+        "credential",
+        "auth",
+        "cookie",
+        "bearer",
+        "basic",
+        "pat=",
+        "sig",
+    ),
+    *("://", "hf_", "hft", "sk-", "akia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat-", "xox"),
+)
+_LEAST_SECRET = 6
+"""Characters: a shorter value is masked where it stands by its name, and not sought elsewhere."""
 
 
 def redact(value: Any) -> Any:
@@ -51,6 +77,32 @@ def redact(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_redact_elements(value))
     return _redact_text(value) if isinstance(value, str) else value
+
+
+def is_worth_a_look(text: str) -> bool:
+    """Whether a text has anything that a secret is told by; quick, for logs of a million lines."""
+    lower = text.lower()
+    return any(sign in lower for sign in _SIGNS)
+
+
+def secret_values(value: Any) -> frozenset[str]:
+    """What `redact` masks in a JSON-like value, where it is long enough to be told from other words."""
+    return frozenset(each for each in _taken_out(value, redact(value)) if len(each) >= _LEAST_SECRET)
+
+
+def _taken_out(raw: Any, masked: Any) -> Iterator[str]:
+    if isinstance(raw, dict):
+        for name, item in raw.items():
+            yield from _taken_out(item, masked[name])
+    elif isinstance(raw, list | tuple):
+        for ours, theirs in zip(raw, masked, strict=True):
+            yield from _taken_out(ours, theirs)
+    elif raw != masked and isinstance(raw, str):
+        around = "(.*?)".join(re.escape(part) for part in masked.split(MASK))
+        if found := re.fullmatch(around, raw, re.DOTALL):
+            yield from found.groups()
+    elif raw != masked:
+        yield str(raw)
 
 
 def is_secret_name(name: str) -> bool:
@@ -93,12 +145,29 @@ def _redact_text(text: str) -> str:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     for pattern in (_ASSIGNED, _SPACED):
         text = pattern.sub(_masked_if_secret, text)
+    text = _QUOTED.sub(_masked_in_quotes, text)
+    text = _HEADER.sub(_masked_header, text)
     return _WHOLE_SECRETS.sub(MASK, text)
 
 
 def _masked_if_secret(match: re.Match[str]) -> str:
     name, between, value = match.groups()
     return f"{name}{between}{MASK}" if is_secret_name(name) and not _is_count(name, value) else match[0]
+
+
+def _masked_in_quotes(match: re.Match[str]) -> str:
+    quote, name, between, opened, value = match.groups()
+    if not is_secret_name(name) or value == MASK or _is_count(name, value):
+        return match[0]
+    return f"{quote}{name}{quote}{between}{opened}{MASK}"
+
+
+def _masked_header(match: re.Match[str]) -> str:
+    """Names in capitals are no headers: `EOS TOKEN: 2` counts."""
+    name, between, value = match.groups()
+    if name.isupper() or not is_secret_name(name) or value.startswith(MASK):
+        return match[0]
+    return f"{name}{between}{MASK}"
 
 
 def _is_count(name: str, value: Any) -> bool:

@@ -8,7 +8,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +17,7 @@ from assay.records.spec import CampaignSpec
 from assay.store.atomic import atomic_write
 from assay.store.canonical import spec_hash
 from assay.store.disk import disk_errors
+from assay.store.spec_declared import filled
 from assay.store.spec_text import spec_text
 
 __all__ = ["read_spec", "spec_hash", "write_spec"]
@@ -24,8 +25,16 @@ __all__ = ["read_spec", "spec_hash", "write_spec"]
 Key = tuple[str | int, ...]
 
 
-def read_spec(path: Path) -> CampaignSpec:
+NO_TOML = (tomllib.TOMLDecodeError, RecursionError)
+"""What `tomllib` raises: brackets in thousands exhaust its stack."""
+
+
+def read_spec(path: Path, *, declared: CampaignSpec | None = None) -> CampaignSpec:
     """Read a spec; every problem in it is named at once.
+
+    Args:
+        path: the file.
+        declared: of a campaign that exists, what its record says: it stands for what the file leaves out.
 
     Raises:
         UsageError: there is no such file, it is not TOML, or a key or value is wrong.
@@ -33,13 +42,14 @@ def read_spec(path: Path) -> CampaignSpec:
     text = _text(path)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except NO_TOML as error:
         raise UsageError(f"{path}: this is not TOML: {error}", hint="strings want quotes; lists are [1, 2]") from error
     problems = [f"{_place(path, text, key)}: {problem}" for key, problem in _non_finite((), data)]
     if not problems:
         try:
             # Strict, and by way of JSON: "8" is no number and 1 no true, but a list still makes a tuple.
-            return CampaignSpec.model_validate_json(json.dumps(data, default=_foreign), strict=True)
+            whole = data if declared is None else filled(data, declared)
+            return CampaignSpec.model_validate_json(json.dumps(whole, default=_foreign), strict=True)
         except ValidationError as error:
             problems = _problems(error, path, text, data)
     raise UsageError("\n".join(problems), hint=f"correct {path.name}; `assay init` writes one with every key explained")
@@ -97,18 +107,25 @@ def _said(key: Key, kind: str, message: str, value: Any) -> str:
 def _known_keys(table: Key) -> list[str]:
     model: type[BaseModel] = CampaignSpec
     for name in table:
-        annotation = model.model_fields[str(name)].annotation
+        annotation = _without_none(model.model_fields[str(name)].annotation)
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return []
         model = annotation
     return list(model.model_fields)
 
 
+def _without_none(annotation: Any) -> Any:
+    """The type of a table that may be absent."""
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 and type(None) in get_args(annotation) else annotation
+
+
 def _existing(location: Key, data: Any) -> Key:
     """The part of a pydantic location that is in the file: the rest names types, not keys."""
     key: list[str | int] = []
     for step in location:
-        present = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
+        is_item = isinstance(data, list) and isinstance(step, int) and step < len(data)  # pydantic counts missing ones
+        present = step in data if isinstance(data, dict) else is_item
         if not present:
             break
         key.append(step)
@@ -140,7 +157,7 @@ def _place(path: Path, text: str, key: Key) -> str:
     dotted = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in key).lstrip(".")
     names = tuple(step for step in key if isinstance(step, str))
     line = next((number for number, found in _keys_by_line(text) if found == names), None)
-    return f"{path}:{line}: {dotted}" if line else f"{path}: {dotted}"
+    return ": ".join([f"{path}:{line}" if line else str(path), *([dotted] if dotted else [])])
 
 
 def _keys_by_line(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -157,7 +174,7 @@ def _keys_by_line(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
 def _parsed_key(line: str) -> tuple[str, ...]:
     try:
         value: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+    except NO_TOML:
         return ()
     names = []
     while isinstance(value, dict) and value:

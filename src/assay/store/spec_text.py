@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Mapping
 from inspect import cleandoc
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import tomlkit
 from pydantic import BaseModel
@@ -44,16 +44,27 @@ def _fill(table: Container | Table, record: BaseModel, prefix: str, comments: Ma
 
 
 def _value(table: Container | Table, name: str, value: Any, field: FieldInfo, more: str) -> None:
-    default = field.get_default(call_default_factory=True)
-    said = (
-        "" if value == default else f" Default: {json.dumps(default)}." if default is not None else " Default: unset."
-    )
-    _comment(table, f"{field.description or f'The {name}.'}{said}")
+    _comment(table, f"{field.description or f'The {name}.'}{_default_of(field, value)}")
     _comment(table, more)
+    if value is None and _is_table(field):
+        return  # its description shows one
     if value is None:
         _comment(table, f'{name} = "..."')  # TOML has no null
     else:
         table.add(name, _item(value))
+
+
+def _is_table(field: FieldInfo) -> bool:
+    """Whether a field that may be absent is a record."""
+    return any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in get_args(field.annotation))
+
+
+def _default_of(field: FieldInfo, value: Any) -> str:
+    """A sentence about the default, where the value is another one."""
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    if field.is_required() or value == default:
+        return ""
+    return " Default: unset." if default is None else f" Default: {json.dumps(default)}."
 
 
 def _item(value: Any) -> Any:

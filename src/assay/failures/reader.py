@@ -1,0 +1,169 @@
+"""Reads one file of a log, line by line: how far the server had come, and what the rules find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from assay.failures.around import Around
+from assay.failures.found import Found, Said
+from assay.failures.lines import COMMENT, HEADER, LONGEST, Line, plain, read, stated
+from assay.failures.rules import STRENGTHS, Rule, load_rules
+from assay.failures.stages import first, load_stages
+from assay.failures.tracebacks import EXCEPTION, Tracebacks
+from assay.failures.words import Words, shortened
+from assay.records.failure import Stage
+
+MOST_OF_A_RULE = 2
+"""Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
+MOST_COMMENTS = 20
+BATCH = 256
+"""Lines of which the words that none of them holds are sorted out at once."""
+
+
+class Reader:
+    """The state of reading one file; what it finds stays after it."""
+
+    def __init__(self, order: int, name: str, engine: str | None) -> None:
+        self.order, self.name, self.engine = order, name, engine
+        self.rules, self.stages, self.words = load_rules(), load_stages(), Words()
+        self.tracebacks, self.around = Tracebacks(), Around()
+        self.number = 0
+        self.life = 0
+        self.milestone: Stage | None = None
+        self.has_served = False
+        self.found: list[Found] = []
+        self.comments: list[str] = []
+        self.exception: Said | None = None
+        self.error: Said | None = None
+        self.source: Said | None = None
+        self._counts: dict[tuple[int, str], int] = {}
+        self._is_after_call = False
+
+    def read(self, lines: Iterable[str]) -> None:
+        """All lines; they come as they are, longer ones may be cut."""
+        rest = iter(lines)
+        while batch := list(islice(rest, BATCH)):
+            for text, shape in zip(batch, self.words.prepare(batch), strict=True):
+                self._take(text, shape)
+
+    def last(self) -> Said | None:
+        """The last line that is not empty, if it is one of the last three."""
+        recent = self.around.recent()
+        told = next((each for each in reversed(recent) if each.text.strip()), None)
+        return self._said(read(told.number, told.text)) if told else None
+
+    def _take(self, text: str, shape: str) -> None:
+        self.number += 1
+        self.around.arrive(self.number, text)
+        self._is_after_call = self.tracebacks.awaits_source and self._note_source(read(self.number, plain(text)))
+        if not self.words.is_boring(shape):
+            for piece in text.rstrip("\r\n").split("\r") if "\r" in text else (text,):
+                self._look_at(piece, shape)
+        self.around.passed(self.number, text)
+
+    def _note_source(self, line: Line) -> bool:
+        is_source, is_indented = self.tracebacks.source(line)
+        if is_indented:
+            self.source = self._said(line)
+        return is_source
+
+    def _look_at(self, text: str, shape: str) -> None:
+        lower = shortened(text).lower()
+        words = self.words.of(lower)
+        if not words and not text.startswith("#"):
+            self.words.forget(shape)
+        elif comment := COMMENT.match(text):
+            self._note_comment(comment["text"] or "", text)
+        else:
+            self._look_into(read(self.number, plain(text)), lower, words, shape)
+
+    def _look_into(self, line: Line, lower: str, words: Sequence[str], shape: str) -> None:
+        if not line.body.strip():
+            return
+        is_turn = self._follow(line, lower)
+        if not is_turn and not self.words.are_telling(words):
+            self.words.forget(shape)
+        elif not self.tracebacks.take(line):
+            self._match(line, words)
+
+    def _note_comment(self, words: str, text: str) -> None:
+        if not HEADER.match(text) and len(self.comments) < MOST_COMMENTS:
+            self.comments.append(words[:LONGEST])
+
+    def _follow(self, line: Line, lower: str) -> bool:
+        """How far it has come; matches that it survived are no failure. True: it started, or became ready."""
+        self.tracebacks.begin(line)
+        if not any(word in lower for word in self.stages.milestone_has):
+            return False
+        is_start, is_ready = bool(self.stages.start.search(line.body)), bool(self.stages.ready.search(line.body))
+        if is_start and any(each.life == self.life for each in self.found):
+            self.life += 1
+            self.milestone = None
+            self.words.clear()
+        if is_ready:
+            self.found = [each for each in self.found if each.life != self.life]
+            self._counts.clear()
+        if self.milestone != "under-load" and (marker := first(self.stages.milestones, line.text)):
+            self.milestone = marker.stage
+            self.has_served = self.has_served or marker.stage == "under-load"
+        return is_start or is_ready
+
+    def _match(self, line: Line, words: Sequence[str]) -> None:
+        is_source = self._is_after_call or self.tracebacks.is_source(line)
+        if is_source and "assert " in line.body:
+            self.tracebacks.keep_assertion(line, self.around.before())
+        best = self._best(line, words)
+        if best:
+            self._keep(line, *best, is_source=is_source)
+        if (best is None or best[0].strength == "frame") and not is_source and line.level in {"none", "error"}:
+            self._say(line)
+
+    def _best(self, line: Line, words: Sequence[str]) -> tuple[Rule, dict[str, str]] | None:
+        """The strongest rule that the line fits; of equals the first."""
+        best: tuple[Rule, dict[str, str]] | None = None
+        body = stated(line.body)
+        for index in sorted({index for word in words for index in self.rules.by_word.get(word, ())}):
+            rule = self.rules.rules[index]
+            if best and STRENGTHS.index(rule.strength) >= STRENGTHS.index(best[0].strength):
+                continue
+            if line.level not in rule.levels or (rule.engines and self.engine not in rule.engines):
+                continue
+            if match := rule.pattern.search(line.text if rule.whole else body):
+                best = rule, {name: value for name, value in match.groupdict().items() if value}
+        return best
+
+    def _keep(self, line: Line, rule: Rule, values: dict[str, str], *, is_source: bool) -> None:
+        key = (self.life, rule.id)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        if self._counts[key] > MOST_OF_A_RULE:
+            return
+        order, who = (self.order, line.number), line.who
+        line, around = self.tracebacks.assertion(line) or (line, self.around.before())
+        weak = is_source and rule.strength not in {"frame", "consequence"}
+        self.found.append(
+            Found(
+                rule=rule,
+                strength="frame" if weak else rule.strength,
+                line=line,
+                values=values,
+                file=self.name,
+                order=order,
+                life=self.life,
+                frames=self.tracebacks.marker(who),
+                milestone=self.milestone,
+                innermost=self.tracebacks.innermost(who),
+                around=around,
+            )
+        )
+
+    def _say(self, line: Line) -> None:
+        is_exception = bool(EXCEPTION.match(line.body))
+        if is_exception and self.exception is None:
+            self.exception = self._said(line)
+        elif line.level == "error" and self.error is None:
+            self.error = self._said(line)
+
+    def _said(self, line: Line) -> Said:
+        marker = self.tracebacks.marker(line.who)
+        return Said(line, self.name, self.milestone, marker, self.around.before())

@@ -1,0 +1,92 @@
+"""The last traceback of each process: its functions, its assertion, and whether a line is the source of a call.
+
+Processes write their tracebacks between one another's lines; what the line says of its writer keeps them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from assay.failures.lines import Line
+from assay.failures.stages import FRAME, TRACEBACK, Marker, of_frames
+from assay.records.failure import LogLine
+
+MOST_FRAMES = 64
+MOST_PROCESSES = 128
+EXCEPTION = re.compile(
+    r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception|Unsupported|Timeout|OutOfResources)\b(?=:|\s|$)"
+)
+BARE_ASSERTION = re.compile(r"^AssertionError:?\s*$")
+SOURCE = re.compile(r"^ {4,}\S")
+
+
+class Tracebacks:
+    """Memory does not grow with the log: so many processes, so many functions of each."""
+
+    def __init__(self) -> None:
+        self._frames: dict[str, deque[str]] = {}
+        self._asserted: dict[str, tuple[Line, list[LogLine]]] = {}
+        self._called: str | None = None
+        """Who wrote the line before, where that was a function of a traceback."""
+        self._is_flat = False
+        """The tracebacks lost their indentation on the way."""
+
+    @property
+    def awaits_source(self) -> bool:
+        """The line before named a function: the next one of the same process is its source."""
+        return self._called is not None
+
+    def begin(self, line: Line) -> None:
+        """A new traceback forgets the functions of the one before."""
+        if TRACEBACK in line.body:
+            self._of(line.who).clear()
+
+    def take(self, line: Line) -> bool:
+        """Whether the line names a function of a traceback, which is kept."""
+        frame = FRAME.match(line.body)
+        if frame is None:
+            return False
+        self._of(line.who).append(f'{frame["path"]}", in {frame["name"]}')
+        self._called, self._is_flat = line.who, not line.body.startswith(" ")
+        return True
+
+    def source(self, line: Line) -> tuple[bool, bool]:
+        """Whether the line after a function is its source (another process may write between), and is indented."""
+        called, self._called = self._called, None
+        if line.who != called or FRAME.match(line.body) or EXCEPTION.match(line.body):
+            return False, False
+        is_indented = bool(SOURCE.match(line.body))
+        return is_indented or self._is_flat, is_indented
+
+    def is_source(self, line: Line) -> bool:
+        """Whether an indented line stands in a traceback."""
+        return bool(SOURCE.match(line.body)) and bool(self._frames.get(line.who))
+
+    def keep_assertion(self, line: Line, around: list[LogLine]) -> None:
+        """What is asserted stands in the source line; the exception after it may say nothing."""
+        self._asserted[line.who] = line, around
+
+    def assertion(self, line: Line) -> tuple[Line, list[LogLine]] | None:
+        """What was asserted, for an exception without words."""
+        return self._asserted.get(line.who) if BARE_ASSERTION.match(line.body) else None
+
+    def marker(self, who: str) -> Marker | None:
+        """The stage that a process's last traceback tells."""
+        return of_frames(self._frames.get(who, ()))
+
+    def innermost(self, who: str) -> str:
+        """File and name of the last function."""
+        frames = self._frames.get(who)
+        return frames[-1] if frames else ""
+
+    def functions(self) -> Iterator[str]:
+        """Of all processes' last tracebacks."""
+        for frames in self._frames.values():
+            yield from frames
+
+    def _of(self, who: str) -> deque[str]:
+        if who not in self._frames and len(self._frames) >= MOST_PROCESSES:
+            self._frames.pop(next(iter(self._frames)))
+        return self._frames.setdefault(who, deque(maxlen=MOST_FRAMES))
