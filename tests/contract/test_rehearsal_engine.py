@@ -110,8 +110,8 @@ def test_it_does_what_every_engine_must(target: Target, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flag", "stage", "cause"),
     [
-        ("--break-capture", "load", "compile"),
-        ("--break-cache", "load", "kv-cache-too-small"),
+        ("--break-capture", "graph-capture", "graph-break"),
+        ("--break-cache", "kv-cache", "kv-cache-too-small"),
         ("--no-such-flag", "arguments", "unknown-flag"),
     ],
 )
@@ -200,7 +200,7 @@ def test_a_leak_takes_memory_for_real_and_ends_in_a_kill(
         server.stop()
 
     assert grown >= 2 * 8_000_000
-    assert (failed.value.failure.stage, failed.value.failure.cause) == ("under-load", "oom")
+    assert (failed.value.failure.stage, failed.value.failure.cause) == ("under-load", "host-oom")
 
 
 def test_the_server_and_its_adapter_agree_on_names() -> None:

@@ -1,6 +1,6 @@
 """Any server with an OpenAI-compatible API, started from a launch command as its user gives it.
 
-Nothing is known of its log but its end: ready is when `/v1/models` answers, dead is when the process is.
+Ready is when `/v1/models` answers, dead is when the process is; its log tells why it died by the rules of all engines.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from assay.engines.failure import failure_of
 from assay.errors import UsageError
 from assay.ports import LaunchFailed
 from assay.process import Child, start
@@ -96,12 +96,13 @@ class AnyServer:
                 self._was_ready = True
                 return time.monotonic() - self._began
             time.sleep(POLL_S)
-        raise LaunchFailed(self._failure("timeout", f"not ready after {timeout_s:g} s; {self._last_line()}"))
+        failure = self._failure(None, timed_out=True)
+        raise LaunchFailed(failure.model_copy(update={"line": f"not ready after {timeout_s:g} s; {failure.line}"}))
 
     def failure(self) -> Failure | None:
         """None while the process lives."""
         code = self._child.exit_code()
-        return None if code is None else self._failure("crashed", self._last_line(), code)
+        return None if code is None else self._failure(code)
 
     def stop(self) -> None:
         """End its session; returns when it is gone."""
@@ -116,13 +117,9 @@ class AnyServer:
         except (OSError, ValueError, AttributeError):
             return False
 
-    def _failure(self, cause: str, line: str, exit_code: int | None = None) -> Failure:
-        stage: Literal["under-load", "ready"] = "under-load" if self._was_ready else "ready"
-        return Failure(stage=stage, cause=cause, line=line, log=str(self._log), exit_code=exit_code)
-
-    def _last_line(self) -> str:
+    def _failure(self, exit_code: int | None, *, timed_out: bool = False) -> Failure:
         try:
-            lines = self._log.read_text("utf-8", "replace").splitlines()
+            said = self._log.read_text("utf-8", "replace")
         except OSError:
-            return "its log cannot be read"
-        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "it said nothing")
+            said = ""
+        return failure_of(said, str(self._log), exit_code, timed_out=timed_out, was_ready=self._was_ready)

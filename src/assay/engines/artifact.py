@@ -9,6 +9,7 @@ from pathlib import Path
 from assay.errors import EngineError
 from assay.ports import LaunchFailed
 from assay.process import run_quiet
+from assay.records.failure import Cause
 from assay.records.hypothesis import Requantize
 from assay.records.machine import ModelFacts
 from assay.records.run import Failure
@@ -51,7 +52,7 @@ def _convert(source: Path, target: Path, kind: str) -> None:
 
 
 def _failure(line: str, exit_code: int | None) -> Failure:
-    return Failure(stage="artifact", cause="artifact", line=line, log="", exit_code=exit_code)
+    return Failure(stage="artifact", cause=Cause.ARTIFACT, line=line, log="", exit_code=exit_code)
 
 
 def _sync(path: Path) -> None:

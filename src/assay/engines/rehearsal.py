@@ -25,6 +25,7 @@ from assay.models import library, load
 from assay.ports import Engine, LaunchFailed
 from assay.process import run_quiet, start
 from assay.records.base import Flags, FlagValue
+from assay.records.failure import Cause
 from assay.records.hypothesis import Requantize
 from assay.records.machine import EngineBuild, ModelFacts
 from assay.records.model_shape import ModelShape
@@ -103,7 +104,7 @@ class Rehearsal:
             LaunchFailed: always.
         """
         line = f"a simulated model has no weights to convert to {artifact.type}"
-        raise LaunchFailed(Failure(stage="artifact", cause="artifact", line=line, log=""))
+        raise LaunchFailed(Failure(stage="artifact", cause=Cause.ARTIFACT, line=line, log=""))
 
     def launch(self, argv: list[str], env: dict[str, str], log: Path, log_name: str) -> RehearsalServer:
         """Start it in its own session; does not wait."""

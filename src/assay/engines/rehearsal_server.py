@@ -6,7 +6,7 @@ import http.client
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class RehearsalServer:
     """Implements `assay.ports.Server`."""
 
     model_name = "model"
+    extra_body: Mapping[str, bool | int | float | str] = {}
 
     def __init__(self, child: Child, port: int, argv: list[str], log: Path, log_name: str) -> None:
         self.identity = ServerIdentity(pid=child.pid, create_time=child.create_time, port=port, argv=argv)

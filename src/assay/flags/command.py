@@ -79,10 +79,16 @@ def _bound(words: Sequence[str], knowledge: Knowledge) -> tuple[list[GivenFlag],
         elif joined:
             flags.append(GivenFlag(name=name, values=[value], joined=True))
         else:
-            taken = _taken(words[at:], knowledge.resolve(name).spec, name)
+            taken = _taken(words[at:], knowledge.resolve(name).spec or _formerly(name, knowledge), name)
             flags.append(GivenFlag(name=name, values=list(words[at : at + taken])))
             at += taken
     return flags, positionals
+
+
+def _formerly(name: str, knowledge: Knowledge) -> FlagSpec | None:
+    """What a flag took in the last version that had it: its words are no strays, whatever became of it."""
+    spans = knowledge.past.of(name.replace("_", "-") if knowledge.dialect.underscores else name)
+    return spans[-1].spec if spans else None
 
 
 def _is_flag(word: str) -> bool:

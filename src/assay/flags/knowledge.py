@@ -68,7 +68,8 @@ class Knowledge:
             whole = self.dialect.shorthands.get(whole, whole)
             return Resolved(spec=self._by_name.get(whole), key=key)
         for short, long in self.dialect.shorthands.items():
-            if plain.startswith(short) and (spec := self._by_name.get(long)):
+            spec = self._by_name.get(long) or self._by_name.get(short)  # an older version may call it otherwise
+            if plain.startswith(short) and spec:
                 return Resolved(spec=spec, key=plain[len(short) :] or None)
         return self._abbreviated(plain)
 

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from assay.records.run import ServerIdentity
 SIGNALS = ((signal.SIGINT, 3.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0))
 """What is sent to a child's session, and how long each gets."""
 POLL_S = 0.01
+HANG_UP_S = 40.0
+"""What a child that was told something gets to end by itself once nobody can tell it more."""
 START_TOLERANCE_S = 0.02
 """psutil's start times carry the clock tick's resolution."""
 
@@ -39,8 +41,11 @@ class Quiet:
 class Child:
     """A process we started, its output going to a log file."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], create_time: float) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], create_time: float, before_end: Callable[[], object] | None = None
+    ) -> None:
         self._popen = popen
+        self._before_end = before_end
         self.pid = popen.pid
         self.create_time = create_time
 
@@ -54,12 +59,32 @@ class Child:
         A child that was not reaped yet keeps its pid: its start time is read again, since a clock that was set in the
         meantime moves it.
         """
+        if self._before_end is not None:
+            self._before_end()
+        self._hang_up()
         running = self._popen.poll() is None
         end_session(self.pid, _create_time(self.pid) if running else self.create_time)
         self._popen.wait(timeout=10)
 
+    def _hang_up(self) -> None:
+        """Close its standard input, where it has one, and let it end by itself."""
+        if self._popen.stdin is None or self._popen.stdin.closed:
+            return
+        with suppress(BrokenPipeError):
+            self._popen.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(timeout=HANG_UP_S)
 
-def start(argv: Sequence[str], env: dict[str, str], log: Path, *, without: str | None = None) -> Child:
+
+def start(
+    argv: Sequence[str],
+    env: dict[str, str],
+    log: Path,
+    *,
+    without: str | None = None,
+    said: bytes | None = None,
+    before_end: Callable[[], object] | None = None,
+) -> Child:
     """Start a command in its own session, standard output and error appended to `log`.
 
     Args:
@@ -67,6 +92,8 @@ def start(argv: Sequence[str], env: dict[str, str], log: Path, *, without: str |
         env: added to our own environment.
         log: where its output goes.
         without: prefix of inherited variables that it must not see.
+        said: written to its standard input, which stays open until the child is ended or we are gone; None: no input.
+        before_end: called first when the child is ended: ends what it stands for elsewhere (a container).
 
     Raises:
         EngineError: the program cannot be executed.
@@ -75,7 +102,7 @@ def start(argv: Sequence[str], env: dict[str, str], log: Path, *, without: str |
         try:
             popen = subprocess.Popen(
                 list(argv),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if said is None else subprocess.PIPE,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 env={**_inherited(without), **env},
@@ -85,7 +112,12 @@ def start(argv: Sequence[str], env: dict[str, str], log: Path, *, without: str |
             raise EngineError(
                 f"cannot execute {argv[0]}: {error}", hint="check target.executable in assay.toml"
             ) from error
-    return Child(popen, _create_time(popen.pid))
+    if said is not None:
+        assert popen.stdin is not None
+        with suppress(BrokenPipeError):  # it died at once: its exit code says so
+            popen.stdin.write(said)
+            popen.stdin.flush()
+    return Child(popen, _create_time(popen.pid), before_end)
 
 
 def run_quiet(argv: Sequence[str], *, timeout_s: float, env: dict[str, str] | None = None) -> Quiet:

@@ -1,0 +1,147 @@
+"""Whether flags are in force, by SGLang's own word: the arguments it reports, its second thoughts, and its source.
+
+`/server_info` tells the arguments after SGLang has resolved them, so a value that was replaced shows. A flag that no
+code reads is reported as it was asked for: that it does nothing is known from the source of the version, recorded in
+`assay.flags`. Values that leave the choice to the engine cannot be contradicted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assay.engines.told import flatten
+from assay.flags import versions
+from assay.flags.history import History, history
+from assay.records.base import Flags, FlagValue
+
+ENGINE = "sglang"
+NOT_COMPARED = frozenset(
+    {
+        "model_path",
+        "tokenizer_path",
+        "revision",
+        "served_model_name",
+        "load_format",
+        "random_seed",
+        "log_level",
+        "config",
+    }
+)
+"""Paths and names that the engine resolves, or that say nothing of speed."""
+CHOSEN_BY_ENGINE = frozenset({"auto", "none", "", "null", "default"})
+SAME = ({"half", "float16"}, {"float", "float32"}, {"nextn", "eagle"}, {"fp8_e4m3", "fp8"})
+"""Spellings of one value. NEXTN is EAGLE with the model's own heads.
+
+Source: SGLang's documentation of speculative decoding."""
+SUBJECTS = {
+    "--enable-mixed-chunk": r"mixed[- _]chunk",
+    "--enable-two-batch-overlap": r"two[- _]batch[- _]overlap|\bTBO\b",
+    "--enable-single-batch-overlap": r"single[- _]batch[- _]overlap|\bSBO\b",
+    "--enable-flashinfer-allreduce-fusion": r"all[- _]?reduce[- _]fusion",
+    "--enable-symm-mem": r"symm(?:etric)?[- _]mem",
+    "--enable-mscclpp": r"mscclpp|MSCCL\+\+",
+    "--enable-eplb": r"\bEPLB\b",
+    "--enable-torch-compile": r"torch[. _-]compile",
+    "--enable-dp-attention": r"DP[- _]attention",
+}
+"""How warnings call what a switch turns on, where that is not the switch's own name."""
+REASON = re.compile(r"\b(?:because|since|due to|when|if|requires?|needs?|you can|try to|please)\b", re.IGNORECASE)
+"""What follows is the condition, or advice: not what was given up."""
+_SIZE = re.compile(r"^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)$")
+_FACTOR = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+"""Source: SGLang 0.5.23, `human_readable_int`."""
+
+
+def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
+    """The first flag that does not act, with the word that says so; None when there is none."""
+    past = history(ENGINE)
+    for name, value in flags.items():
+        said = _unread(name, effective, past) or _reported_otherwise(name, value, effective, past)
+        said = said or _warned_about(name, value, fallbacks)
+        if said is not None:
+            shown = str(value).lower() if isinstance(value, bool) else str(value)
+            return f"{name} {shown} is not in force: {said}"
+    return None
+
+
+def _unread(name: str, effective: Mapping[str, Any], past: History) -> str | None:
+    """A flag that the running version accepts and no code of it reads."""
+    version = str(effective.get("version") or "")
+    if not versions.is_version(version):
+        return None
+    stand = versions.standing_for(version, past.checked)
+    dead = stand and any(
+        span.spec.dead and versions.key(span.first) <= versions.key(stand) <= versions.key(span.last)
+        for span in past.of(name)
+    )
+    if not dead:
+        return None
+    return f"SGLang {version} accepts it, and no code outside argument handling reads it (source of the {stand} wheel)"
+
+
+def _reported_otherwise(name: str, value: FlagValue, effective: Mapping[str, Any], past: History) -> str | None:
+    for key, asked in _asked(name, value, past):
+        if key.partition(".")[0] in NOT_COMPARED or str(asked).lower() in CHOSEN_BY_ENGINE:
+            continue
+        if key in effective and not _same(effective[key], asked):
+            return f"the server reports {key} = {_shown(effective[key])}"
+    return None
+
+
+def _asked(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, Any]]:
+    """What a flag asks for, under each name that the server may know it by; every key of a JSON value by itself."""
+    spellings = {name} | {one for span in past.of(name) for one in span.spec.names}
+    content = _object(value)
+    for field in sorted(one.lstrip("-").replace("-", "_") for one in spellings):
+        if content is not None:
+            yield from flatten(content, field).items()
+        else:
+            yield field, value
+
+
+def _object(value: FlagValue) -> dict[str, Any] | None:
+    try:
+        content = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def _same(reported: Any, asked: Any) -> bool:
+    if isinstance(reported, list):
+        return [_plain(one) for one in reported] == [_plain(one) for one in str(asked).split()]
+    one, other = _plain(reported), _plain(asked)
+    if one == other or any(one in spellings and other in spellings for spellings in SAME):
+        return True
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
+
+
+def _plain(value: Any) -> str:
+    text = str(value).removeprefix("torch.")
+    if size := _SIZE.match(text):
+        return str(int(float(size[1]) * _FACTOR[size[2]]))
+    return text.lower()
+
+
+def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | None:
+    """A second thought about what a switch turns on.
+
+    A value needs none: `/server_info` tells what became of it. A switch that turns something off is not contradicted by
+    the line that says it is off.
+    """
+    if value is not True or name.startswith("--disable-"):
+        return None
+    words = re.escape(name.removeprefix("--").removeprefix("enable-")).replace(r"\-", "[-_ ]")
+    subject = SUBJECTS.get(name) or rf"(?<![\w-]){words}(?![\w-])"
+    pattern = re.compile(rf"{re.escape(name)}\b|{subject}", re.IGNORECASE)
+    return next((line for line in fallbacks if pattern.search(REASON.split(line)[0])), None)
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,74 @@
+"""The shapes of an SGLang log: what a line says without its stamp, the facts it tells, where SGLang changes its mind.
+
+A line is `[2026-01-02 03:04:05 TP0] Attention backend not set. Use flashinfer backend by default.`: the rank is there
+where there are several, the level is not there at all. Lines of a server that runs on end in figures of each batch.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+LINE = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]{2,4}\d+)*\] (?P<body>.*)$")
+READY = re.compile(r"The server is fired up and ready to roll")
+BATCH = re.compile(r"^(?:Prefill|Decode) batch\b")
+FACTS = {
+    "log.max_total_num_tokens": re.compile(r"max_total_num_tokens=(\d+)"),
+    "log.max_running_requests": re.compile(r"max_running_requests=(\d+)"),
+    "log.context_len": re.compile(r"context_len=(\d+)"),
+    "log.attention_backend": re.compile(r"[Uu]s(?:e|ing) (\w+) (?:attention )?backend"),
+    "log.weights_gb": re.compile(r"Load weight end\..*mem usage=([\d.]+) GB"),
+    "log.cuda_graph_s": re.compile(r"Capture cuda graph end\. Time elapsed: ([\d.]+) s"),
+}
+"""What the log tells of what came of the arguments; of several mentions the last counts."""
+SECOND_THOUGHT = re.compile(
+    r"fall(?:ing|s)?[ -]?back|\bdisabl(?:ed|ing)\b|^Disable |\bignor(?:ed|es|ing)\b|"
+    r"not (?:yet )?(?:supported|available|compatible)|incompatible|unsupported|has no effect|does not support|"
+    r"\bis (?:re)?set to\b|\bis adjusted\b|\badjusted to\b|\boverrid(?:e|ing|den)\b|\bforc(?:ed|ing)\b|"
+    r"automatically (?:set|enabled|disabled)|\bturn(?:ed|ing)? off\b|\bis deprecated\b",
+    re.IGNORECASE,
+)
+CHATTER = re.compile(
+    r"Endpoint '|transformers|FutureWarning|Ignore import error|torch_dtype|chat template", re.IGNORECASE
+)
+"""Lines with such words that say nothing of what was asked."""
+LONGEST = 600
+
+
+def facts(text: str) -> dict[str, Any]:
+    """What only the log tells of the configuration."""
+    found: dict[str, Any] = {}
+    for body in _bodies(text):
+        for key, pattern in FACTS.items():
+            if match := pattern.search(body):
+                found[key] = _scalar(match[1])
+    return found
+
+
+def fallbacks(text: str) -> list[str]:
+    """Lines in which the engine says that it does something else than asked, each once, without stamps."""
+    found: dict[str, None] = {}
+    for body in _bodies(text):
+        if SECOND_THOUGHT.search(body) and not CHATTER.search(body) and not body.startswith("server_args="):
+            found.setdefault(body[:LONGEST])
+    return list(found)
+
+
+def _bodies(text: str) -> list[str]:
+    """What stamped lines say, and warnings that Python prints without a stamp; no batches."""
+    bodies = []
+    for line in text.splitlines():
+        match = LINE.match(line)
+        body = match["body"].strip() if match else line.strip() if "Warning: " in line else ""
+        if body and not BATCH.match(body):
+            bodies.append(body)
+    return bodies
+
+
+def _scalar(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,136 @@
+"""TensorRT-LLM behind the engine port: `trtllm-serve` of an environment or a container.
+
+    [target]
+    engine = "trtllm"
+    model = "/models/llama-3.1-8b"
+    launch = { kind = "docker", image = "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", gpus = "all" }
+    flags = { "--max_batch_size" = 256, "--config.enable_attention_dp" = true }
+
+Flags with a dot go into the YAML file that it is given (`assay.engines.trtllm_options`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from assay.engines import declared_flags, trtllm_options
+from assay.engines.folder_facts import find_model, read_facts
+from assay.engines.launch_prefix import serving
+from assay.engines.launch_prefix_model import facts_elsewhere
+from assay.engines.trtllm_program import find_build
+from assay.engines.trtllm_server import TrtllmServer
+from assay.ports import Engine, LaunchFailed
+from assay.records.base import Flags, FlagValue
+from assay.records.failure import Cause
+from assay.records.hypothesis import Requantize
+from assay.records.machine import EngineBuild, ModelFacts
+from assay.records.run import Failure
+from assay.records.spec import Target
+
+OWNED = frozenset(
+    {
+        "--host", "--port", "--config", "--extra_llm_api_options", "--server_role", "--metadata_server_config_file",
+        "--disagg_cluster_uri", "--log_level", "--help", "--served_model_name",
+    }
+)  # fmt: skip
+"""Flags that Assay sets itself, or that make something else of the server than one that answers here."""
+CONFIG = ("--config", "--extra_llm_api_options")
+"""Newer and older name of the YAML file's flag."""
+REASON = re.compile(r"\b(?:because|since|due to|when|requires?|needs?)\b", re.IGNORECASE)
+
+
+class Trtllm:
+    """Implements `assay.ports.Engine`."""
+
+    name = "trtllm"
+    owned = OWNED
+
+    def find(self, target: Target) -> EngineBuild:
+        """The program named in the target, else the one in PATH."""
+        return find_build(self.name, target)
+
+    def model(self, target: Target) -> ModelFacts:
+        """The model's folder, or the hub's name of one that is in the local cache."""
+        return facts_elsewhere(target) or read_facts(find_model(target.model))
+
+    def argv(self, build: EngineBuild, model_path: str, flags: Flags, port: int) -> list[str]:
+        """The launch command, on loopback; options that no flag has go into a file."""
+        plain, options = _parted(flags)
+        declared_flags.refuse_owned(build, plain, OWNED)
+        words = [*build.argv, model_path, "--host", "127.0.0.1", "--port", str(port)]
+        files = [str(trtllm_options.write(options))] if options else []
+        words += [word for file in files for word in (_config_flag(build), file)]
+        return serving(build, [*words, *declared_flags.rendered(build, plain)], model_path, port, files)
+
+    def check_flags(self, build: EngineBuild, flags: Flags) -> str | None:
+        """Unknown, removed, or a value that this build does not take; options of the file are its own to judge."""
+        plain, _ = _parted(flags)
+        return declared_flags.problem(build, plain)
+
+    def canonical(self, build: EngineBuild, flags: Flags) -> Flags:
+        """Main spellings (`--tp_size` becomes `--tensor_parallel_size`); options of the file after `--config.`."""
+        return {_canonical(build, name, value): value for name, value in flags.items()}
+
+    def make_artifact(self, model: ModelFacts, artifact: Requantize, folder: Path) -> str:  # noqa: ARG002 - the port's
+        """GGUF types are no artifacts of this engine.
+
+        Raises:
+            LaunchFailed: always.
+        """
+        line = f"TensorRT-LLM serves no GGUF: {artifact.type} cannot be made of {model.name}"
+        raise LaunchFailed(Failure(stage="artifact", cause=Cause.ARTIFACT, line=line, log=""))
+
+    def launch(self, argv: list[str], env: dict[str, str], log: Path, log_name: str) -> TrtllmServer:
+        """Start it in its own session; does not wait. The options' file is kept beside the log."""
+        for name in CONFIG:
+            if name in argv:
+                trtllm_options.keep_copy(Path(argv[argv.index(name) + 1]), log.parent)
+        port = int(argv[argv.index("--port") + 1])
+        return TrtllmServer(argv, env, log, log_name, port)
+
+    def in_force(self, flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
+        """It reports no configuration: only a warning that names the flag or option can contradict it, or a limit."""
+        for name, value in flags.items():
+            if said := _warned_about(name, value, fallbacks) or _limited(name, value, effective):
+                shown = str(value).lower() if isinstance(value, bool) else str(value)
+                return f"{name} {shown} is not in force: {said}"
+        return None
+
+
+def create() -> Engine:
+    """The adapter (entry point `assay.engines`)."""
+    return Trtllm()
+
+
+def _parted(flags: Flags) -> tuple[Flags, dict[str, Any]]:
+    plain = {name: value for name, value in flags.items() if not trtllm_options.is_option(name)}
+    return plain, trtllm_options.tree(flags)
+
+
+def _config_flag(build: EngineBuild) -> str:
+    return next((name for name in CONFIG if build.flag(name)), CONFIG[-1])
+
+
+def _canonical(build: EngineBuild, name: str, value: FlagValue) -> str:
+    if trtllm_options.is_option(name):
+        return "--config." + ".".join(trtllm_options.path_of(name))
+    return next(iter(declared_flags.canonical(build, {name: value})))
+
+
+def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | None:
+    if value is False:
+        return None
+    words = re.escape(trtllm_options.path_of(name)[-1]).replace("_", "[-_ ]")
+    pattern = re.compile(rf"(?<![\w-]){words}(?![\w-])", re.IGNORECASE)
+    return next((line for line in fallbacks if pattern.search(REASON.split(line)[0])), None)
+
+
+def _limited(name: str, value: FlagValue, effective: dict[str, Any]) -> str | None:
+    """The two limits that its log repeats."""
+    key = {"--max_num_tokens": "log.max_num_tokens", "--max_seq_len": "log.max_seq_len"}.get(name)
+    reported = effective.get(key or "")
+    if reported is None or isinstance(value, bool) or str(reported) == str(value):
+        return None
+    return f"its log says {key} = {reported}"
