@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.catalogue.about import About
 from assay.catalogue.documents import FolderDocuments
 from assay.errors import RecordError, UsageError
+from assay.records.estimate import Range
 from assay.records.hypothesis import Hypothesis, Optimization
+from assay.records.reasoning import CeilingHere, Condition, RangeBasis, Reasoning, Surroundings
 
 
 def hypothesis_of(**changes: object) -> Hypothesis:
@@ -297,3 +300,102 @@ def test_the_document_in_the_guide_is_a_valid_one(tmp_path: Path) -> None:
     read = FolderDocuments(tmp_path).read()[0]
     assert (read.id, read.optimization.flags) == ("busy-poll", {"--poll": 100})
     assert read.optimization.rationale == "The steps are very short here."
+
+
+OLD = """---
+id: old
+title: Old
+tier: 1
+flags:
+  --poll: 1
+numerics: exact
+predicted: [0.0, 0.1]
+---
+
+# Old
+
+## Rationale
+
+Because.
+
+## Mechanism
+
+It changes something.
+
+## Risks
+
+Little.
+"""
+
+
+def test_a_document_of_an_earlier_assay_is_read_by_its_own_headings(tmp_path: Path) -> None:
+    (tmp_path / "improvements").mkdir()
+    (tmp_path / "improvements" / "01-old.md").write_text(OLD)
+
+    (read,) = FolderDocuments(tmp_path).read()
+
+    assert (read.optimization.rationale, read.optimization.mechanism) == ("Because.", "It changes something.")
+    assert read.optimization.risk == "Little."
+
+
+def about() -> About:
+    range_ = RangeBasis(low=0.0, high=0.03, low_from="the prior", high_from="the estimate's ceiling (Amdahl)")
+    ceiling = CeilingHere(
+        mechanism="mscclpp", title="MSCCL++", gain=Range(low=0.0, mid=0.01, high=0.03), touched_share=0.14,
+        applies=True, reason="157 all-reduces of 786 kB",
+    )  # fmt: skip
+    reasoning = Reasoning(
+        id="try-this", title="Try this", tier=1, outcome="planned", prior=(0.0, 0.1), ceiling=ceiling, range=range_,
+        conditions=[Condition(text="layout.tp > 1", holds=True, values={"layout.tp": "8"})], in_regime=False,
+    )  # fmt: skip
+    return About(
+        reasoning=reasoning, surroundings=Surroundings(sentences=["8x a GPU."]), command="serve --poll 1",
+        objective="output tokens/s", min_effect=0.02,
+    )  # fmt: skip
+
+
+def test_the_numbers_of_the_target_stand_in_the_document_and_are_not_read_back(tmp_path: Path) -> None:
+    documents, written = FolderDocuments(tmp_path), hypothesis_of(regime="Small batches.")
+    documents.write([written], {"try-this": about()})
+    text = (tmp_path / "improvements" / "01-try-this.md").read_text()
+
+    for words in (
+        "- 8x a GPU.",
+        "It touches 14% of that step: 157 all-reduces of 786 kB.",
+        "`layout.tp > 1` (layout.tp is 8)",
+        "The prior alone said 0% to +10%.",
+        "Small batches. This workload lies outside of that.",
+        "```sh\nserve --poll 1\n```",
+        "within ±2% (no-effect)",
+        "A gain shown to be above +3% would refute the estimate",
+    ):
+        assert words in text, words
+    assert documents.read() == [written]
+
+
+def test_variables_requirements_and_risks_survive_the_round_trip(tmp_path: Path) -> None:
+    documents = FolderDocuments(tmp_path)
+    changes = {
+        "env": {"NCCL_PROTO": "LL", "A": "1"},
+        "requires": ["other"],
+        "risks": [{"what": "It crashes", "source": "a/b#1"}],
+        "needs_work": "a patch",
+        "versions": ">=1",
+    }
+    written = hypothesis_of(**changes, risk="").model_copy(update={"waits_for": ["other"]})
+    documents.write([written])
+    text = (tmp_path / "improvements" / "01-try-this.md").read_text()
+
+    assert "- It crashes (a/b#1)" in text
+    assert "It cannot be launched yet. What has to be made first: a patch" in text
+    assert "waits until other is adopted" in text
+    assert documents.read() == [written]
+
+
+def test_what_a_person_writes_above_the_numbers_is_kept(tmp_path: Path) -> None:
+    documents = FolderDocuments(tmp_path)
+    documents.write([hypothesis_of()], {"try-this": about()})
+    path = tmp_path / "improvements" / "01-try-this.md"
+    path.write_text(path.read_text().replace("Because.", "Because I measured it."))
+
+    assert documents.read()[0].optimization.rationale == "Because I measured it."

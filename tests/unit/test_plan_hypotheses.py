@@ -199,7 +199,7 @@ def test_a_name_that_is_not_in_the_catalogue_is_refused_with_the_nearest_one() -
 
 def test_a_condition_about_something_that_does_not_exist_names_its_entry_and_the_column() -> None:
     with pytest.raises(UsageError) as caught:
-        plan_of(optimization(applies_when="machine.sockets > 1"))
+        plan_of(optimization(applies_when="machine.socket_count > 1"))
 
     assert "try-it" in caught.value.message
     assert "column 1" in caught.value.message

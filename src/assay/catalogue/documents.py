@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from assay.catalogue.about import About
 from assay.catalogue.atomic import write_atomically
 from assay.catalogue.front_matter import FrontMatter, dump, parse
 from assay.catalogue.prose import prose, sections, with_verdict
@@ -18,12 +19,11 @@ from assay.records.hypothesis import Hypothesis, Optimization
 
 FOLDER = "improvements"
 NAME = re.compile(r"^(?:(\d+)-)?(.+)\.md$")
-OF_THE_HYPOTHESIS = ("priority", "status", "blocked_reason", "approved")
+OF_THE_HYPOTHESIS = ("priority", "status", "blocked_reason", "approved", "waits_for")
 KEYS = (
-    "id", "title", "tier", *OF_THE_HYPOTHESIS, "predicted", "prior", "flags", "remove_flags", "dial", "artifact",
-    "numerics",
-    "applies_when", "excludes", "verify", "expectation", "reported", "engine", "mechanism_id",
-    "mechanism", "rationale", "risk",
+    "id", "title", "tier", *OF_THE_HYPOTHESIS, "predicted", "prior", "flags", "remove_flags", "env", "dial", "artifact",
+    "numerics", "applies_when", "regime", "regime_when", "excludes", "requires", "verify", "expectation", "needs_work",
+    "risks", "reported", "engine", "versions", "mechanism_id", "ceiling", "mechanism", "rationale", "risk",
 )  # fmt: skip
 """What the front matter may hold, in the order in which it is written."""
 DEFAULTS: dict[str, Any] = {
@@ -43,8 +43,12 @@ class FolderDocuments:
     def __init__(self, campaign: Path) -> None:
         self._folder = campaign / FOLDER
 
-    def write(self, hypotheses: Sequence[Hypothesis]) -> None:
+    def write(self, hypotheses: Sequence[Hypothesis], about: Mapping[str, About] | None = None) -> None:
         """Write documents that do not exist yet; a hypothesis that a person's document already has is left to it.
+
+        Args:
+            hypotheses: what to write up.
+            about: what else is known of each on this target, by id.
 
         Raises:
             UsageError: a document that is there already cannot be read.
@@ -54,7 +58,7 @@ class FolderDocuments:
         for hypothesis in hypotheses:
             path = self._folder.parent / hypothesis.document
             if hypothesis.id not in taken and not path.exists():
-                write_atomically(path, dump(_front(hypothesis), prose(hypothesis)))
+                write_atomically(path, dump(_front(hypothesis), prose(hypothesis, (about or {}).get(hypothesis.id))))
 
     def read(self) -> list[Hypothesis]:
         """Read every document, in the order of their numbers; those without one come last.
@@ -98,7 +102,9 @@ def _front(hypothesis: Hypothesis) -> dict[str, Any]:
     values |= {key: getattr(hypothesis, key) for key in OF_THE_HYPOTHESIS}
     values |= {"predicted": list(hypothesis.predicted), "prior": list(hypothesis.optimization.predicted)}
     always = ("title", "flags", "applies_when")
-    return {key: values[key] for key in KEYS if key in always or values.get(key) not in ([], {}, None, "")}
+    unsaid: tuple[Any, ...] = ([], {}, None, "")
+    kept = {key: values[key] for key in KEYS if key in always or values.get(key) not in unsaid}
+    return {key: value for key, value in kept.items() if key != "regime_when" or value != "true"}
 
 
 def _number(path: Path) -> int | None:
@@ -135,7 +141,7 @@ def _read(path: Path, number: int) -> Hypothesis:
 
 def _refuse_bare_words(front: FrontMatter, place: str) -> None:
     for path in front.bare:
-        if path[0] == "flags":
+        if path[0] in {"flags", "env"}:
             name = ".".join(str(part) for part in path)
             raise UsageError(
                 f"{place}:{front.line(path)}: {name}: a bare on, off, yes or no means a text to some readers of YAML "

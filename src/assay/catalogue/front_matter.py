@@ -110,7 +110,11 @@ def parse(text: str, place: str) -> FrontMatter:
     if len(fences) == 1:
         raise UsageError(f"{place}:1: the front matter has no end", hint="put a line --- after the last key")
     above = text[: fences[0].end()].count("\n")
-    loader = _Loader(text[fences[0].end() : fences[1].start()])
+    try:
+        loader = _Loader(text[fences[0].end() : fences[1].start()])
+    except yaml.YAMLError as error:  # a character that YAML does not take is met before anything is parsed
+        line = above + 1 + text[fences[0].end() :][: getattr(error, "position", 0)].count("\n")
+        raise UsageError(f"{place}:{line}: a character that YAML does not take", hint=hint) from error
     try:
         node = loader.get_single_node()
         found = FrontMatter(values={}, lines={}, bare=[], body=text[fences[1].end() :])

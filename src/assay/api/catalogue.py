@@ -1,0 +1,265 @@
+"""The verbs that look at the catalogue: list, show, check; and what of it applies to a target that need not be here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from assay.catalogue.entry_file import EntryFile
+    from assay.catalogue.verify import Problem
+    from assay.flags.knowledge import Knowledge
+    from assay.plan.hypotheses import Plan
+    from assay.records.base import Flags, FlagValue
+    from assay.records.machine import EngineBuild, ModelFacts
+    from assay.records.model_shape import ModelShape
+    from assay.records.spec import CampaignSpec
+
+ENGINES = ("llamacpp", "vllm", "sglang", "trtllm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which entries are listed."""
+
+    engine: str | None = None
+    tier: int | None = None
+    mechanism: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetQuestion:
+    """A target that the catalogue is applied to; nothing of it has to be on this machine."""
+
+    engine: str | None = None
+    version: str | None = None
+    """None: the newest that is recorded."""
+    model: str | None = None
+    """Name, file or folder; None: the one that the launch command names."""
+    on: str | None = None
+    """A box such as `8xRTX-PRO-6000`; None: this machine."""
+    launch: str = ""
+    """Today's launch command: its flags are the baseline."""
+    concurrency: int = 8
+    input_tokens: int = 512
+    output_tokens: int = 256
+    objective: str = "output_tokens_per_s"
+    folders: Sequence[Path] = field(default_factory=tuple)
+
+
+def files(folders: Sequence[Path] = ()) -> list[EntryFile]:
+    """Every entry: Assay's own, and those of more folders.
+
+    Raises:
+        UsageError: an entry is broken.
+    """
+    from assay.catalogue.loader import builtin_folder, load_files
+
+    return load_files([builtin_folder(), *folders])
+
+
+def folders_of(campaign: Path) -> list[Path]:
+    """The folders of entries that a campaign adds to Assay's own; none where there is no campaign.
+
+    Raises:
+        UsageError: its assay.toml cannot be read.
+    """
+    from assay.store.spec_file import read_spec
+
+    spec = campaign / "assay.toml"
+    return [campaign / name for name in read_spec(spec).policy.catalogue] if spec.exists() else []
+
+
+def listed(wanted: Wanted, folders: Sequence[Path] = ()) -> list[EntryFile]:
+    """The entries that fit, by tier and id.
+
+    Raises:
+        UsageError: an entry is broken.
+    """
+    found = [one for one in files(folders) if _fits(one, wanted)]
+    return sorted(found, key=lambda one: (_first(one).tier, one.id))
+
+
+def shown(name: str, folders: Sequence[Path] = ()) -> EntryFile:
+    """One entry.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    from difflib import get_close_matches
+
+    known = {one.id: one for one in files(folders)}
+    if name not in known:
+        near = get_close_matches(name, known, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else "`assay catalogue` lists them"
+        raise UsageError(f"the catalogue has no entry {name!r}", hint=hint)
+    return known[name]
+
+
+def checked(folder: Path) -> list[Problem]:
+    """What is wrong with a folder of entries: its flags held against every recorded version of their engines.
+
+    Raises:
+        UsageError: a file cannot be read as an entry; names file and key.
+    """
+    from assay import wiring
+    from assay.api.secret_flags import refuse_secrets_of
+    from assay.catalogue.bonds import bonds
+    from assay.catalogue.loader import builtin_folder, load_files
+    from assay.catalogue.verify import verify
+
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file", hint=f"give its folder: assay catalogue check {folder.parent}")
+    found = load_files([folder])
+    if not found:
+        raise UsageError(f"{folder} holds no entry (*.toml)", hint="docs/catalogue-entry.md shows a whole one")
+    refuse_secrets_of(one for file in found for variants in file.engines.values() for one in variants)
+    adapters = {name: wiring.engine(name).owned for name in wiring.engine_names()}
+    return [*bonds(found, load_files([builtin_folder()]), adapters), *verify(found)]
+
+
+def applied(question: TargetQuestion) -> Plan:
+    """What of the catalogue applies to a target, with ranges and reasons; from recorded flags, without the engine.
+
+    Raises:
+        UsageError: model, box, engine or launch command are not known.
+    """
+    from assay import wiring
+    from assay.api.plan_facts import findings, situation_of, snapshot_here
+    from assay.plan.hypotheses import build
+
+    known, flags, env, named = _launched(question)
+    model = question.model or named
+    if model is None:
+        raise UsageError("no model is named", hint="give --model, or a launch command that names one with --launch")
+    spec = _spec(question, known.dialect.engine, model, flags, env)
+    machine = wiring.probe().machine()
+    engine_build, facts = recorded_build(known), _facts_of(model)
+    situation = situation_of(
+        spec, machine, engine_build, facts, snapshot=None if question.on else snapshot_here(Path()), on=question.on
+    )
+    entries = [one.engines[spec.target.engine] for one in files(question.folders) if spec.target.engine in one.engines]
+    return build(
+        entries, spec, machine, engine_build, facts, lambda given: _objection(known, given), situation=situation,
+        findings=findings(situation),
+    )  # fmt: skip
+
+
+def recorded_build(known: Knowledge) -> EngineBuild:
+    """An engine as its recorded version tells it: for a target that is not here."""
+    from assay.records.machine import EngineBuild, FlagInfo
+
+    infos = [
+        FlagInfo(
+            names=[*spec.names, *([f"--no-{spec.name[2:]}"] if spec.negatable else [])],
+            value=None if spec.is_switch else spec.kind.upper(),
+            choices=list(spec.choices),
+            default=None if spec.default is None else str(spec.default),
+            removed=spec.removed,
+        )
+        for spec in known.specs
+    ]
+    return EngineBuild(
+        engine=known.dialect.engine,
+        argv=[known.dialect.engine],
+        version=known.version,
+        source=known.source,
+        flags=infos,
+    )
+
+
+def _fits(one: EntryFile, wanted: Wanted) -> bool:
+    first = _first(one)
+    return (
+        (wanted.engine is None or wanted.engine in one.engines)
+        and (wanted.tier is None or first.tier == wanted.tier)
+        and (wanted.mechanism is None or wanted.mechanism in {first.mechanism_id, first.ceiling})
+    )
+
+
+def _first(one: EntryFile) -> Any:
+    return next(iter(one.engines.values()))[0]
+
+
+def _launched(question: TargetQuestion) -> tuple[Knowledge, Flags, dict[str, str], str | None]:
+    """The engine's flags, and the baseline that the launch command says."""
+    from assay.flags.command import launch, model_of, parse
+    from assay.flags.knowledge import from_history
+
+    if not question.launch:
+        if question.engine is None:
+            raise UsageError("no engine is named", hint="give --engine, or a launch command with --launch")
+        return from_history(question.engine, question.version), {}, {}, None
+    found = parse([question.launch], question.engine)
+    known = from_history(found.dialect.engine, question.version)
+    command = launch(found, known)
+    named = model_of(command, found.dialect, known)
+    skipped = {spec for name in known.dialect.model if (spec := known.find(name))}
+    flags: Flags = {}
+    for flag in command.flags:
+        resolved = known.resolve(flag.name)
+        if resolved.spec in skipped:
+            continue
+        name = flag.name if resolved.spec is None or resolved.key else resolved.spec.name
+        flags[name] = not resolved.negated if not flag.values else _value(" ".join(flag.values))
+    return known, flags, dict(command.environment), named
+
+
+def _value(text: str) -> FlagValue:
+    from assay.flags.values import as_number
+
+    number = as_number(text)
+    return text if number is None else number
+
+
+def _spec(question: TargetQuestion, engine: str, model: str, flags: Flags, env: dict[str, str]) -> CampaignSpec:
+    from assay.records.spec import CampaignSpec
+
+    return CampaignSpec.model_validate(
+        {
+            "target": {"engine": engine, "model": model, "flags": flags, "env": env},
+            "workload": {
+                "concurrency": question.concurrency,
+                "input_tokens": (question.input_tokens, question.input_tokens),
+                "output_tokens": (question.output_tokens, question.output_tokens),
+            },
+            "objective": {"metric": question.objective},
+        }
+    )
+
+
+def _facts_of(model: str) -> ModelFacts:
+    from assay import models
+    from assay.records.machine import ModelFacts
+
+    shape: ModelShape = models.load(model)
+    return ModelFacts(
+        path=model,
+        sha256="",
+        size_bytes=round(shape.weight_bytes),
+        architecture=shape.architecture,
+        quantization="",
+        num_layers=shape.num_layers,
+        context_length=shape.max_positions,
+        num_experts=shape.num_experts or None,
+        name=shape.name,
+    )
+
+
+def _objection(known: Knowledge, flags: Flags) -> str | None:
+    """Why the recorded version cannot take these flags."""
+    from assay.flags.values import misuse
+
+    for name, value in flags.items():
+        found = known.resolve(name)
+        if found.spec is None or found.abbreviated:
+            return f"{known.dialect.title} {known.version} has no flag {name}"
+        if found.key is None and value is not False:
+            problem = misuse(found.spec, [] if value is True else [str(value)])
+            if problem:
+                return f"{name} {problem}"
+    return None
