@@ -152,7 +152,7 @@ def calibrated(plain: ModelShape, box: Box) -> Calibration:
     for point in table.points:
         work = published.work_of(table, point, point.sequences or 1)
         times = published_times.times_of(work, lambda operating: step.estimate(plain, box, LAYOUT, operating))
-        expected = published_times.components_of(times, box, mixed=False)
+        expected = published_times.components_of(times)
         seen.append(fitting.Measured(expected=expected, time_s=work.tokens / point.value))
     return fitting.fit(seen, source=table.id)
 

@@ -30,6 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"{', '.join(STUDIES)}; absent: all")
     parser.add_argument("--campaigns", type=int, default=50, help="of each cell")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help='cells whose key holds it: "sd=0.01 worth=0.01 normal"'
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop playing then, and make the tables")
     parser.add_argument("--keep", type=Path, help="JSON lines; begin a new file when the planner has changed")
     parser.add_argument("--write", type=Path, help="document with places for the tables")
@@ -38,7 +41,7 @@ def main() -> None:
     if unknown := set(studies) - set(STUDIES):
         parser.error(f"no such study: {', '.join(sorted(unknown))}; there are {', '.join(STUDIES)}")
     kept = Kept(asked.keep)
-    cells = [cell for study in studies for cell in STUDIES[study]()]
+    cells = [cell for study in studies for cell in STUDIES[study]() if asked.only in cell.key]
     simulate(cells, kept, asked.campaigns, time.monotonic() + 60 * asked.minutes)
     for name, (study, make) in TABLES.items():
         if study in studies:

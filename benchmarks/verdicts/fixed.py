@@ -49,22 +49,17 @@ def cheapest(effects: Sequence[float], *, sd: float, min_effect: float, power: f
         for again_pairs in PAIRS:
             reached = _passes(effects, sd, min_effect, screen_pairs, again_pairs)
             if reached >= power:
-                cost = mean_runs(effects, sd=sd, min_effect=min_effect, pairs=(screen_pairs, again_pairs))
+                cost, _ = mean_runs(effects, sd=sd, min_effect=min_effect, pairs=(screen_pairs, again_pairs))
                 found.append((cost, Fixed(screen_pairs=screen_pairs, again_pairs=again_pairs, power=reached)))
                 break
     return min(found, key=lambda one: one[0])[1] if found else None
 
 
-def mean_runs(effects: Sequence[float], *, sd: float, min_effect: float, pairs: tuple[int, int]) -> float:
-    """Expected runs of a campaign with this design, calibration and confirmation included."""
+def mean_runs(effects: Sequence[float], *, sd: float, min_effect: float, pairs: tuple[int, int]) -> tuple[float, float]:
+    """Expected runs with this design: of the trials alone, and of a campaign with calibration and confirmation."""
     reached, adopted = _simulate(effects, sd, min_effect, *pairs)
-    again = 2 * pairs[1] * float(reached.sum(axis=1).mean())
-    return (
-        calibration_runs()
-        + 2 * pairs[0] * len(effects)
-        + again
-        + confirmation_runs() * float(adopted.any(axis=1).mean())
-    )
+    trials = 2 * pairs[0] * len(effects) + 2 * pairs[1] * float(reached.sum(axis=1).mean())
+    return trials, trials + calibration_runs() + confirmation_runs() * float(adopted.any(axis=1).mean())
 
 
 def _passes(effects: Sequence[float], sd: float, min_effect: float, screen_pairs: int, again_pairs: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from benchmarks.verdicts import fixed
@@ -35,6 +35,7 @@ LOOK_CAMPAIGNS = 500
 MOST_POWER = 0.995
 """More is not asked of the fixed design, where every one of our campaigns found it."""
 LOOK_CANDIDATES = 8
+OUR_CONFIRMATION = 2 * Budget().confirmation_brackets + 1
 STAGES: tuple[Stage, ...] = ("screen", "composition", "confirmation")
 
 
@@ -123,21 +124,31 @@ def economy(kept: Kept) -> str:
             pairs = (design.screen_pairs, design.again_pairs)
             for multiple in MULTIPLES:
                 cell = power_cell(sd, worth, multiple)
-                ours = fmean(p.runs for p in kept.of(cell).values())
-                theirs = fixed.mean_runs(cell.effects, sd=sd, min_effect=worth, pairs=pairs)
+                ours, theirs = _cost(kept.of(cell).values()), _fixed_cost(cell, pairs)
                 rows.append(
                     [
                         f"{100 * sd:g}%, {100 * worth:g}%",
                         f"{at}x: {100 * design.power:.1f} (ours {100 * reached:.1f})",
                         f"{pairs[0]} + {pairs[1]}",
                         f"{multiple}x",
-                        f"{ours:.1f}",
-                        f"{theirs:.1f}",
-                        f"{100 * (1 - ours / theirs):.0f}%",
+                        *(f"{mine:.1f} / {its:.1f}" for mine, its in zip(ours, theirs, strict=True)),
+                        *(f"{100 * (1 - mine / its):.0f}%" for mine, its in zip(ours, theirs, strict=True)),
                     ]
                 )
-    head = ["run noise, worth", "equal power at, %", "pairs in screen + again", "true gain", "our runs"]
-    return table([*head, "runs of the fixed design", "fewer"], rows)
+    head = ["run noise, worth", "equal power at, %", "its pairs in screen + again", "true gain"]
+    return table([*head, "runs of trials, ours / its", "of campaigns", "fewer in trials", "in campaigns"], rows)
+
+
+def _cost(played: Iterable[Played]) -> tuple[float, float]:
+    """Mean runs: of the trials alone (screen and composition), and of whole campaigns."""
+    played = list(played)
+    outside = fmean(fixed.calibration_runs() + OUR_CONFIRMATION * bool(p.adopted) for p in played)
+    whole = fmean(p.runs for p in played)
+    return whole - outside, whole
+
+
+def _fixed_cost(cell: Cell, pairs: tuple[int, int]) -> tuple[float, float]:
+    return fixed.mean_runs(cell.effects, sd=cell.sd, min_effect=cell.min_effect, pairs=pairs)
 
 
 def coverage(kept: Kept) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from assay import api
 from assay.cli.conclusion import conclude, quick_limits
+from assay.render.report import report_html, report_markdown
 
 Capture = pytest.CaptureFixture[str]
 
@@ -40,6 +41,20 @@ def test_an_unconfirmed_stack_is_not_offered_for_shipping(finished: Path, capsys
     text = capsys.readouterr().out
     assert "NOT confirmed" in text
     assert "Launch command to ship" not in text
+
+
+def test_of_somebody_elses_server_there_is_nothing_to_ship(finished: Path, capsys: Capture) -> None:
+    state = api.status(finished)
+    target = state.spec.target.model_copy(update={"url": "http://127.0.0.1:1"})
+    theirs = state.model_copy(update={"spec": state.spec.model_copy(update={"target": target})})
+
+    conclude(finished, theirs, limits=[], as_json=False)
+
+    text = capsys.readouterr().out
+    assert "The command that measures it again:" in text
+    assert "Launch command to ship" not in text
+    assert "measures it again" in report_html(theirs, launch_commands={"baseline": "assay bench"}, latencies=None)
+    assert "measures it again" in report_markdown(theirs, launch_commands={"baseline": "assay bench"})
 
 
 def test_an_unfinished_campaign_offers_no_command(halfway: Path, capsys: Capture) -> None:

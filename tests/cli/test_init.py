@@ -72,7 +72,10 @@ def test_an_existing_question_is_never_overwritten(tmp_path: Path, capsys: Captu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--model", "embedded", "--url", "http://127.0.0.1:1"], "--model and --url contradict"),
+        (["--command", "server -m x.gguf", "--url", "http://127.0.0.1:1"], "--command and --url contradict"),
+        (["--model", "embedded", "--api-key-env", "KEY"], "--api-key-env belongs to --url"),
+        (["--url", "http://me:secret@127.0.0.1:1"], "http://me:[redacted]@127.0.0.1:1 cannot stand in assay.toml"),
+        (["--command", "vllm"], "starts no server whose model is known"),
         (["--url", "http://127.0.0.1:1", "--concurrency", "4"], "--concurrency cannot be given with --url"),
         (["--command", "server -m x.gguf", "--executable", "other"], "--executable cannot be given with --command"),
         (["--command", "server -m 'x.gguf"], "No closing quotation"),

@@ -76,7 +76,8 @@ async def first_exchange(url: str) -> RequestSample:
 
 
 def request_to(url: str, workload: Workload = QUICK, seed: int = 7) -> LoadRequest:
-    return LoadRequest(base_url=url, model="tiny", workload=workload, seed=seed)
+    body = {"cache_prompt": False}  # what this engine wants besides
+    return LoadRequest(base_url=url, model="tiny", workload=workload, seed=seed, extra_body=body)
 
 
 def planned(index: int) -> PlannedRequest:

@@ -15,13 +15,13 @@ from assay.render.progress import for_stream
 pytestmark = pytest.mark.slow
 EXPECTED = {
     "rejects": ("blocked", "bad-value"),
-    "fails-load": ("blocked", "incompatible"),
+    "fails-load": ("blocked", "incompatible-combination"),
     "fails-kv-allocation": ("blocked", "kv-cache-too-small"),
-    "fails-graph-capture": ("blocked", "compile"),
-    "oom-under-load": ("unstable", "oom"),
-    "crash": ("unstable", "illegal-access"),
+    "fails-graph-capture": ("blocked", "graph-break"),
+    "oom-under-load": ("unstable", "oom-under-load"),
+    "crash": ("unstable", "illegal-memory-access"),
     "hang": ("unstable", "hang"),
-    "leak": ("unstable", "oom"),
+    "leak": ("unstable", "host-oom"),
     "wrong-answers": ("wrong-output", None),
     "ignored": ("not-applied", None),
     "fallback": ("not-applied", None),

@@ -12,9 +12,10 @@ import pytest
 
 from assay.catalogue.documents import FolderDocuments
 from assay.catalogue.loader import builtin_folder, load
-from assay.plan.credibility import USABLE, corrected_range, learn, outlooks, reorder, score, usable_chance, warned
+from assay.plan.credibility import corrected_range, learn, outlooks, reorder, usable_chance
 from assay.plan.credibility_outlook import Cost
 from assay.plan.fold import fold
+from assay.plan.scoring import USABLE, score, warned
 from assay.records.event import EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import RunStatus

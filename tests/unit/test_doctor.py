@@ -45,6 +45,21 @@ def test_every_finding_has_evidence_and_says_what_to_do() -> None:
     assert all(finding.evidence and finding.remedy for finding in report.findings)
 
 
+@pytest.mark.parametrize(
+    ("given", "flags"),
+    [
+        ("--gpu-memory-utilization 1.5", ["--gpu-memory-utilization"]),
+        ("--gpu-memory-utilization 0", ["--gpu-memory-utilization"]),
+        ("--max-num-seqs 0", ["--max-num-seqs"]),
+        ("--gpu-memory-utilization 0.95 --max-num-seqs 1", None),
+    ],
+)
+def test_a_number_outside_of_what_the_engine_takes_is_an_error(given: str, flags: list[str] | None) -> None:
+    report = ask(f"vllm serve M {given}", engine_version="0.33.0")
+
+    assert [finding.flags for finding in report.findings if finding.kind == "bad-value"] == ([flags] if flags else [])
+
+
 def test_the_worst_comes_first() -> None:
     report = ask("vllm serve M --all2all-backend naive --seed 0 --swap-space 4", engine_version="0.20.0")
 

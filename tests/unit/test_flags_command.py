@@ -116,6 +116,18 @@ def test_words_belong_to_flags_by_what_the_engine_takes() -> None:
     }
 
 
+def test_the_words_of_a_flag_that_is_gone_stay_with_it() -> None:
+    read_of = read("vllm", "serve", "M", "--cuda-graph-sizes", "1", "2", "4", version="0.14.0")
+
+    assert read_of.positionals == ["M"]
+    assert [(flag.name, flag.values) for flag in read_of.flags] == [("--cuda-graph-sizes", ["1", "2", "4"])]
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.33.0"])
+def test_the_short_form_of_an_optimization_level_is_known_in_every_version(version: str) -> None:
+    assert from_history("vllm", version).resolve("-O3").key == "3"
+
+
 def test_a_word_that_looks_like_a_switchs_value_is_kept_with_it() -> None:
     assert flags("vllm serve M --enable-prefix-caching true") == {"--enable-prefix-caching": ["true"]}
 

@@ -7,8 +7,9 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from assay.plan.evidence import MAIN, point_effects
+from assay.plan.evidence import point_effects
 from assay.plan.scores import run_score
+from assay.plan.series import MAIN
 from assay.records.spec import CampaignSpec, Constraint, LoadPoint, Objective, Workload
 from assay.records.verdict import VerdictKind
 from tests.unit.simulated_world import World, drive, hypothesis, kinds, small_spec, start

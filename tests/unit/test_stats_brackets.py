@@ -51,12 +51,61 @@ def test_linear_drift_cancels_exactly() -> None:
     assert mean_effect(found.of("b"))[0] == pytest.approx(-0.1)
 
 
-def test_keeping_brackets_keeps_their_effects_and_contrasts_together() -> None:
-    values = [0.0, 1.0, 0.0, 5.0, 2.0]
-    found = brackets(series(None, "a", None, "b", None, values=values)).keep([1])
+def test_brackets_that_are_kept_keep_their_effects_and_their_reference_runs() -> None:
+    found = brackets(series(None, "a", None, "b", None, values=[0.0, 1.0, 0.0, 5.0, 2.0])).keep([1])
 
     assert found.candidates == ["b"]
-    assert found.contrast @ np.array(values) == pytest.approx(found.effects)
+    assert found.effects == pytest.approx([5.0 - (0.0 + 2.0) / 2])
+    assert (found.before.tolist(), found.after.tolist()) == ([2], [4])
+
+
+def contrast_of(names: list[str | None]) -> np.ndarray:
+    """The effects as weighted sums of the runs, shape (num_brackets, num_runs): a slow reference."""
+    found = spans(series(*names))
+    contrast = np.zeros((len(found), len(names)))
+    for row, one in enumerate(found):
+        share = (one.at - one.before) / (one.after - one.before)
+        contrast[row, [one.at, one.before, one.after]] = 1.0, share - 1, -share
+    return contrast
+
+
+DESIGNS: list[list[str | None]] = [
+    [None, "a", None],
+    [None, "a", None, "a", None, "a", None],
+    [None, "a", "b", None, "c", "a", "b", None, "b", None, None, "c", "a", None],
+    [None, "a", "b", "c", "d", None, "d", "c", "b", "a", None, "a", "b", "c", "d", None],
+]
+
+
+@pytest.mark.parametrize("names", DESIGNS)
+@pytest.mark.parametrize("left_out", [None, "b"])
+def test_the_band_of_the_covariance_is_that_of_the_whole_matrix(names: list[str | None], left_out: str | None) -> None:
+    values = list(np.random.default_rng(3).standard_normal(len(names)))
+    every = brackets(series(*names, values=values))
+    rows = [row for row, name in enumerate(every.candidates) if name != left_out]
+    contrast = contrast_of(names)[rows]
+    columns = np.random.default_rng(4).standard_normal((len(rows), 3))
+
+    found = every.without(left_out)
+
+    assert found.effects == pytest.approx(contrast @ values)
+    assert found.whitened(columns) == pytest.approx(np.linalg.solve(contrast @ contrast.T, columns))
+    assert found.whitened(columns[:, 0]) == pytest.approx(np.linalg.solve(contrast @ contrast.T, columns[:, 0]))
+
+
+def test_the_residual_noise_is_that_of_generalized_least_squares() -> None:
+    names = DESIGNS[2]
+    found = brackets(series(*names, values=list(np.random.default_rng(5).standard_normal(len(names)))))
+    inverse = np.linalg.inv(contrast_of(names) @ contrast_of(names).T)
+    design = np.array([[float(name == column) for column in "bc"] for name in found.candidates])
+    beta = np.linalg.solve(design.T @ inverse @ design, design.T @ inverse @ found.effects)
+    residual = found.effects - design @ beta
+
+    noise = residual_noise(found, known_zero=["a"])
+
+    assert noise is not None
+    assert noise.degrees_of_freedom == len(found) - 2
+    assert noise.variance == pytest.approx(residual @ inverse @ residual / noise.degrees_of_freedom)
 
 
 @pytest.mark.parametrize("candidates", [["a"], ["a", "b", "c"]])
@@ -138,7 +187,7 @@ def test_a_straight_drift_cancels_wherever_in_its_block_a_candidate_stands() -> 
 
 def test_candidates_of_one_block_are_correlated_by_the_reference_runs_they_share() -> None:
     found = brackets([Point(candidate=n, log_value=0.0) for n in (None, "a", "b", None)])
-    covariance = found.contrast @ found.contrast.T
+    band = found.covariance_band()
     # a: 1 + (2/3)^2 + (1/3)^2; a with b: 2 (2/3) (1/3).
-    assert covariance[0, 0] == pytest.approx(1 + 5 / 9)
-    assert covariance[0, 1] == pytest.approx(4 / 9)
+    assert band[0, 0] == pytest.approx(1 + 5 / 9)
+    assert band[1, 0] == pytest.approx(4 / 9)

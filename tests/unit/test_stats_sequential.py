@@ -11,8 +11,8 @@ import scipy.stats
 
 from assay.records.verdict import Effect
 from assay.stats.brackets import Noise, Point, brackets, residual_noise
-from assay.stats.sequential import decide, effect, min_detectable_effect, student_quantile
-from assay.stats.spending import Looks
+from assay.stats.sequential import chance_of_gain, decide, effect, min_detectable_effect, student_quantile
+from assay.stats.spending import Looks, information, nominal_alpha
 
 RUN_SD, TRUTH, ALPHA, LOOKS = 0.05, 0.1, 0.10, 6
 Drift = Callable[[np.random.Generator, int], np.ndarray]
@@ -187,3 +187,43 @@ def test_a_decision_says_no_more_than_its_interval_allows(
     )
 
     assert decide(found, 0.05) == decision
+
+
+def told(log_ratio: float, *, after: int, standard_error: float = 0.01, degrees: float = 16.0) -> Effect:
+    """What is known after some brackets; the interval is not asked for."""
+    return Effect(
+        log_ratio=log_ratio, low=-1.0, high=1.0, num_brackets=after, standard_error=standard_error,
+        degrees_of_freedom=degrees + after - 1, confidence=0.9,
+    )  # fmt: skip
+
+
+def test_the_chance_of_a_gain_is_the_share_of_continued_series_whose_last_look_shows_it() -> None:
+    """Truth drawn from its posterior under a flat prior, then the brackets that are missing; known variance."""
+    rng, n, now, last, run_sd, estimate, worth = np.random.default_rng(31), 40_000, 2, 6, 0.02, 0.012, 0.01
+    looks, share = Looks(2, last), information(now) / information(last)
+    error = run_sd / math.sqrt(information(now))
+    truth = estimate + error * rng.standard_normal(n)
+    rest = truth + run_sd / math.sqrt(information(last) - information(now)) * rng.standard_normal(n)
+    final = share * estimate + (1 - share) * rest
+    known = 1e6
+    quantile = -student_quantile(nominal_alpha(last, looks, ALPHA, known) / 2, known)
+    half = quantile * run_sd / math.sqrt(information(last))
+    expected = float(np.mean((final >= math.log1p(worth)) & (final - half > 0)))
+
+    found = told(estimate, after=now, standard_error=error, degrees=known)
+
+    chance = chance_of_gain(found, worth, alpha=ALPHA, looks=looks)
+    assert 0.1 < chance < 0.9
+    assert chance == pytest.approx(expected, abs=4 * math.sqrt(0.25 / n))
+
+
+def test_the_chance_of_a_gain_grows_with_the_estimate_and_is_certain_at_the_last_look() -> None:
+    looks = Looks(2, 6)
+    chances = [chance_of_gain(told(x, after=2), 0.02, alpha=0.1, looks=looks) for x in (-0.05, 0.0, 0.02, 0.1)]
+
+    assert chances == sorted(chances)
+    assert chances[0] < 0.01
+    assert chances[-1] > 0.99
+    assert chance_of_gain(told(0.1, after=6), 0.02, alpha=0.1, looks=looks) == 0.0  # its interval reaches below zero
+    shown = told(0.1, after=6).model_copy(update={"low": 0.05})
+    assert chance_of_gain(shown, 0.02, alpha=0.1, looks=looks) == 1.0

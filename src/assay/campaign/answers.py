@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import resources
 
-from assay.plan.evidence import A_A
+from assay.plan.series import A_A
 from assay.ports import Server
 from assay.records.hypothesis import Numerics
 from assay.records.load import RequestSample

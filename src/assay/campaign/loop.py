@@ -135,7 +135,8 @@ def note_verdict(bench: Bench, verdict: Verdict) -> None:
     hypothesis = next((h for h in bench.state.hypotheses if h.id == verdict.candidate), None)
     if hypothesis is None:
         return
-    lines = [f"**{verdict.kind}** {verdict.reason}"]
+    mark = "SIMULATED, nothing here was measured on a machine: " if bench.state.is_simulated else ""
+    lines = [f"{mark}**{verdict.kind}** {verdict.reason}"]
     if verdict.line:
         lines += ["", "    " + verdict.line]
     if verdict.runs:

@@ -8,15 +8,18 @@ server is stopped first.
 from __future__ import annotations
 
 import time
+import zlib
 from typing import Any
 
 from assay.campaign import answers
 from assay.campaign.bench import RUN_TOKEN, Bench
 from assay.campaign.gates import describe, machine_gates, wait_until_quiet
 from assay.errors import MeasurementError
-from assay.plan.evidence import A_A
+from assay.plan.arms import build_for
+from assay.plan.series import A_A
 from assay.ports import LaunchFailed, Server
 from assay.records.event import EventKind
+from assay.records.failure import Cause
 from assay.records.hypothesis import Numerics
 from assay.records.load import LoadRequest, LoadResult
 from assay.records.run import AnswerCheck, Failure, Gate, RunIntent, RunOutcome, RunStatus
@@ -38,7 +41,7 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
         facts = _failed(failed.failure)
     except MeasurementError as refused:
         log = f"runs/{intent.run_id}/server.log"
-        facts = _failed(Failure(stage="ready", cause="requests-refused", line=refused.message, log=log))
+        facts = _failed(Failure(stage="under-load", cause=Cause.REQUESTS_REFUSED, line=refused.message, log=log))
     except KeyboardInterrupt:
         _end(bench, intent, {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}, began)
         raise
@@ -48,7 +51,8 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
 def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> RunOutcome:
     outcome = RunOutcome(run_id=intent.run_id, duration_s=time.monotonic() - began, **facts)
     files = bench.files.hashes(intent.run_id)
-    bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
+    told = bench.files.masked(intent.run_id, outcome.model_dump(mode="json"))
+    bench.note(EventKind.RUN_ENDED, {"outcome": told, "files": files})
     return outcome
 
 
@@ -59,10 +63,11 @@ def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
     before = bench.probe.snapshot()
     target = bench.target
     model_path = _model_path(bench, intent)
-    argv = bench.engine.argv(bench.state.build, model_path, intent.arm.flags, bench.free_port())
-    bench.files.write_json(intent.run_id, "command.json", {"argv": argv, "env": target.env, "why": intent.why})
+    argv = bench.engine.argv(build_for(bench.state.build, intent.arm), model_path, intent.arm.flags, bench.free_port())
+    asked = {**target.env, **intent.arm.env}
+    bench.files.write_json(intent.run_id, "command.json", {"argv": argv, "env": asked, "why": intent.why})
     bench.progress.phase("launching")
-    env = {**target.env, RUN_TOKEN: bench.token(intent.run_id)}
+    env = {**asked, RUN_TOKEN: bench.token(intent.run_id)}
     bench.expect(env[RUN_TOKEN])
     server = bench.engine.launch(argv, env, folder / "server.log", f"runs/{intent.run_id}/server.log")
     try:
@@ -85,7 +90,7 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
         return {**facts, "status": RunStatus.NOT_APPLIED, "reason": not_applied}
     tokens = _ask_when_due(bench, intent, server)
     bench.progress.phase("warming up, then measuring")
-    result = _load(bench, intent, server, bench.state.spec.workload)
+    result = _load(bench, intent.seed, server, bench.state.spec.workload)
     points = _further_points(bench, intent, server) if result.measures is not None else {}
     after = bench.probe.snapshot(server.identity.pid)
     bench.files.write_samples(intent.run_id, result.samples)
@@ -107,7 +112,8 @@ def _further_points(bench: Bench, intent: RunIntent, server: Server) -> dict[str
     workload, played = bench.state.spec.workload, {}
     for point in workload.points:
         bench.progress.phase(f"measuring {point.name}: {point.concurrency} in flight")
-        played[point.name] = _load(bench, intent, server, workload.at(point))
+        seed = intent.seed + zlib.crc32(point.name.encode())  # prompts of its own: none is in the prefix cache yet
+        played[point.name] = _load(bench, seed, server, workload.at(point))
         if played[point.name].measures is None:
             break
     return played
@@ -216,8 +222,15 @@ def _numerics(bench: Bench, intent: RunIntent) -> Numerics | None:
     return next((numerics for numerics in order if numerics in promises), None)
 
 
-def _load(bench: Bench, intent: RunIntent, server: Server, workload: Workload) -> LoadResult:
-    request = LoadRequest(base_url=server.base_url, model=server.model_name, workload=workload, seed=intent.seed)
+def _load(bench: Bench, seed: int, server: Server, workload: Workload) -> LoadResult:
+    request = LoadRequest(
+        base_url=server.base_url,
+        model=server.model_name,
+        workload=workload,
+        seed=seed,
+        api_key_env=getattr(server, "api_key_env", None),  # of somebody else's server only
+        extra_body=dict(server.extra_body),
+    )
     return bench.load.run(request, server.tokenize, lambda: server.failure() is None)
 
 

@@ -10,8 +10,9 @@ import math
 
 from assay.plan.arms import arm_with
 from assay.plan.composing import stack_of
-from assay.plan.evidence import ablation_effect, ablation_series, valid_runs, why_not_counted
+from assay.plan.evidence import ablation_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.series import ablation_series, valid_runs, why_not_counted
 from assay.plan.steps import MakeRun, RecordAblation, Step
 from assay.plan.verdicts import effect_text
 from assay.records.hypothesis import Hypothesis

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from assay.plan.arms import arm_with
 from assay.plan.conditions import standing
-from assay.plan.evidence import composition, composition_effect, valid_runs, why_not_counted
+from assay.plan.dependencies import num_waiting
+from assay.plan.evidence import composition_chance, composition_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.series import composition, valid_runs, why_not_counted
 from assay.plan.steps import MakeRun, RecordVerdict, Step
-from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
+from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
 from assay.records.state import CampaignState
@@ -52,7 +54,7 @@ def _rival(state: CampaignState, hypothesis: Hypothesis) -> str | None:
 def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     series = composition(hypothesis.id)
     ended = runs_of(state, series, hypothesis.id)
-    found = composition_effect(state, hypothesis.id, len(promising(state)))
+    found = composition_effect(state, hypothesis.id, len(promising(state)) + num_waiting(state))
     if step := from_outcome(hypothesis, ended, found):
         return step
     ids = [run.intent.run_id for run in state.runs if run.intent.series == series]
@@ -77,9 +79,13 @@ def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     if decision == "no-effect":
         reason = f"promising in the screen, no effect on top of {on}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.NO_EFFECT, found, reason, ids))
+    worth = f"{100 * state.spec.objective.min_effect:g}%"
     if last:
-        worth = f"{100 * state.spec.objective.min_effect:g}%"
         reason = f"promising in the screen; on top of {on}: {unclear(found, worth)}"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+    chance = composition_chance(state, found, len(promising(state)))
+    if chance < state.spec.statistics.give_up_below:
+        reason = f"promising in the screen; on top of {on}: {given_up(found, chance, worth)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     return None
 

@@ -7,10 +7,12 @@ that the runs so far do not show it kept, so more of them are made, and without 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.plan.evidence import MAIN, point_effects, valid_runs
+from assay.plan.evidence import point_effects
 from assay.plan.scores import latency_s, point_measures
+from assay.plan.series import MAIN, valid_runs
 from assay.records.spec import MAIN_POINT, Constraint
 from assay.records.state import CampaignState, RunRecord
 from assay.stats.brackets import successive_noise
@@ -36,7 +38,7 @@ def standing(state: CampaignState, series: str, candidate: str) -> Standing:
     )
 
 
-def _service_level(state: CampaignState, constraint: Constraint, runs: list[RunRecord]) -> Standing:
+def _service_level(state: CampaignState, constraint: Constraint, runs: Sequence[RunRecord]) -> Standing:
     place = "" if constraint.point == MAIN_POINT else f" at {constraint.point}"
     name = f"{constraint.metric}{place}"
     lent = successive_noise(_logs(constraint, [r for r in valid_runs(state, MAIN) if r.intent.candidate is None]))
@@ -65,7 +67,7 @@ def _losses(state: CampaignState, series: str, candidate: str) -> Standing:
     return Standing()
 
 
-def _logs(constraint: Constraint, runs: list[RunRecord]) -> list[float]:
+def _logs(constraint: Constraint, runs: Sequence[RunRecord]) -> list[float]:
     values = [
         latency_s(measures, constraint.metric)
         for run in runs

@@ -6,17 +6,10 @@ import statistics
 
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.composing import stack_of
-from assay.plan.evidence import (
-    CONFIRMATION,
-    MAIN,
-    STACK,
-    confirmation_effect,
-    series_brackets,
-    valid_runs,
-    why_not_counted,
-)
+from assay.plan.evidence import confirmation_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.scores import is_latency, metric_value
+from assay.plan.series import CONFIRMATION, MAIN, STACK, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text
 from assay.records.run import Purpose, RunStatus

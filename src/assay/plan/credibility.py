@@ -1,9 +1,9 @@
 """How far the catalogue is to be believed on this class of machines, learned from the verdicts so far.
 
-Every prediction that got a verdict is scored (`score`); the scores of one machine class give factors, a widening and
-chances of being usable (`learn`); these correct the ranges of what is left (`corrected_range`) and say in which order
-it is worth trying (`outlooks`, `reorder`). Nothing here can touch a verdict: what goes in are finished verdicts, what
-comes out are scores, ranges to print, and an order of ids.
+Every prediction that got a verdict is scored (`assay.plan.scoring.score`); the scores of one machine class give
+factors, a widening and chances of being usable (`learn`); these correct the ranges of what is left (`corrected_range`)
+and say in which order it is worth trying (`outlooks`, `reorder`). Nothing here can touch a verdict: what goes in are
+finished verdicts, what comes out are scores, ranges to print, and an order of ids.
 
 A campaign's own scores come from its record alone. Scores of earlier campaigns are passed in; a planner that wants the
 next step to rest on the record alone records them first.
@@ -12,46 +12,33 @@ next step to rest on the record alone records them first.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from assay.plan.credibility_outlook import Costs, Judge, outlook
+from assay.plan.scoring import USABLE, is_control, planned_range, score, warned
 from assay.records.hypothesis import Hypothesis, MechanismId
 from assay.records.scoring import (
     Z_NOMINAL,
-    ApplicabilityScore,
     Bias,
     CorrectedRange,
     Credibility,
-    EffectScore,
     MachineClass,
     Outlook,
     PredictionScore,
     Warned,
 )
 from assay.records.state import CampaignState
-from assay.records.verdict import Verdict, VerdictKind
-from assay.stats.scoring import brier_score, effect_score, log_range, middle, spread
+from assay.records.verdict import Effect
+from assay.stats.scoring import log_range, middle, spread
 from assay.stats.shrinkage import FACTORS, GROUP_SD, Fit, Normal, Observed, beta_mean, clamped, fit, noise_of
 
-FAILED = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE, VerdictKind.WRONG_OUTPUT, VerdictKind.NOT_APPLIED})
-USABLE: dict[Warned, float] = {"no": 0.8, "idle": 0.5, "fails": 0.1}
-"""Chance of being usable that an entry is read to give itself. Stated, not measured: four in five where it warns of
-nothing (flags were checked against the build, and its conditions hold), even where it says that it does nothing, and
-one in ten where it says that it fails."""
 USABLE_STRENGTH = 5.0
 """Trials that this counts for, once for the machine class and once more for the mechanism in it."""
 
 TOGETHER = "all"
-
-
-def score(state: CampaignState) -> list[PredictionScore]:
-    """Every hypothesis with a verdict, in the plan's order."""
-    by_id = {h.id: h for h in state.hypotheses}
-    own = MachineClass.of(state.machine, state.build, state.model)
-    campaign = f"{state.spec_hash[:12]}-{state.created_at_ns}"
-    return [
-        _scored(campaign, own, h, verdict) for h in by_id.values() if (verdict := state.verdicts.get(h.id)) is not None
-    ]
+LEAST_SD = 0.005
+"""A range of no width is not believed to half a percent."""
 
 
 def learn(scores: Iterable[PredictionScore], machine_class: MachineClass) -> Credibility:
@@ -75,17 +62,31 @@ def learn(scores: Iterable[PredictionScore], machine_class: MachineClass) -> Cre
     )
 
 
-def corrected_range(hypothesis: Hypothesis, credibility: Credibility) -> CorrectedRange:
+def credibility_of(state: CampaignState, earlier: Iterable[PredictionScore]) -> Credibility:
+    """What a campaign's own verdicts and the scores of earlier ones say of its machine's class."""
+    own = score(state)
+    rest = [one for one in earlier if not own or one.campaign != own[0].campaign]
+    return learn([*rest, *own], MachineClass.of(state.machine, state.build, state.model))
+
+
+def corrected_range(
+    hypothesis: Hypothesis, credibility: Credibility, planned: tuple[float, float] | None = None
+) -> CorrectedRange:
     """A hypothesis's range as this class's scores correct it.
 
     The middle is multiplied by its mechanism's factor, the half width by the widening, and the factor's own noise is
-    added to it. A range that a person wrote is
-    left as it is, and so are those of controls and of entries that say that they do nothing: the scores are not about
-    them.
+    added to it. A range that a person wrote is left as it is, and so are those of controls and of entries that say
+    that they do nothing: the scores are not about them.
+
+    Args:
+        hypothesis: with its range.
+        credibility: of its machine class.
+        planned: the range that Assay wrote; None: the entry's own. Another one is a person's.
     """
     low, high = log_range(hypothesis.predicted)
     at, sd = middle(low, high), spread(low, high)
-    if not (_is_edited(hypothesis, hypothesis.predicted) or _is_control(hypothesis) or warned(hypothesis) != "no"):
+    is_edited = hypothesis.predicted != (planned or hypothesis.optimization.predicted)
+    if not (is_edited or is_control(hypothesis) or warned(hypothesis) != "no"):
         factor, variance = _factor(hypothesis.optimization.mechanism_id, credibility)
         sd = math.hypot(sd * credibility.widening, at * math.sqrt(noise_of(variance)))
         at *= factor
@@ -103,7 +104,11 @@ def usable_chance(hypothesis: Hypothesis, credibility: Credibility) -> float:
 
 
 def outlooks(
-    state: CampaignState, earlier: Iterable[PredictionScore] = (), *, costs: Costs | None = None
+    state: CampaignState,
+    earlier: Iterable[PredictionScore] = (),
+    *,
+    costs: Costs | None = None,
+    seen: Mapping[str, Effect] = MappingProxyType({}),
 ) -> list[Outlook]:
     """What is still open, best expected gain for its expected cost first; as planned where that is equal.
 
@@ -111,14 +116,17 @@ def outlooks(
         state: the campaign; its own verdicts are scored.
         earlier: scores of other campaigns.
         costs: runs and seconds of a hypothesis where the planner knows better than `credibility_outlook`.
+        seen: what was measured so far of hypotheses without a verdict, by id: it sharpens their ranges, and they are
+            known to be usable.
     """
-    own = score(state)
-    rest = [one for one in earlier if not own or one.campaign != own[0].campaign]
-    credibility = learn([*rest, *own], MachineClass.of(state.machine, state.build, state.model))
+    credibility = credibility_of(state, earlier)
     judge = Judge.of(state)
-    found = [
-        outlook(h, corrected_range(h, credibility), usable_chance(h, credibility), judge, costs) for h in _open(state)
-    ]
+    found = []
+    for h in _open(state):
+        corrected = corrected_range(h, credibility, planned_range(state, h))
+        measured = seen.get(h.id)
+        usable = usable_chance(h, credibility) if measured is None else 1.0
+        found.append(outlook(h, _sharpened(corrected, measured), usable, judge, costs))
     return sorted(found, key=lambda one: -one.worth)
 
 
@@ -127,61 +135,14 @@ def reorder(state: CampaignState, scores: Iterable[PredictionScore] = (), *, cos
     return [one.hypothesis for one in outlooks(state, scores, costs=costs)]
 
 
-def warned(hypothesis: Hypothesis) -> Warned:
-    """What the entry itself says beforehand of its own use here."""
-    words = hypothesis.optimization.expectation
-    if words.startswith(("known to fail", "known to be gone")):
-        return "fails"
-    return "idle" if words.startswith("known") else "no"
-
-
-def _scored(campaign: str, own: MachineClass, hypothesis: Hypothesis, verdict: Verdict) -> PredictionScore:
-    predicted = verdict.predicted or hypothesis.predicted
-    effect = _effect(predicted, verdict)
-    applicability = _applicability(hypothesis, verdict)
-    return PredictionScore(
-        campaign=campaign,
-        hypothesis=hypothesis.id,
-        mechanism_id=hypothesis.optimization.mechanism_id,
-        machine_class=own,
-        warned=warned(hypothesis),
-        control=_is_control(hypothesis),
-        edited=_is_edited(hypothesis, predicted),
-        predicted=predicted,
-        effect=effect,
-        applicability=applicability,
-        unscored=None if effect or applicability else _why_unscored(verdict),
-    )
-
-
-def _effect(predicted: tuple[float, float], verdict: Verdict) -> EffectScore | None:
-    found = verdict.effect
-    if found is None or verdict.kind in FAILED:
-        return None
-    return effect_score(predicted, found.log_ratio, (found.low, found.high), found.standard_error)
-
-
-def _applicability(hypothesis: Hypothesis, verdict: Verdict) -> ApplicabilityScore | None:
-    """Blocked by the plan itself was known before anything was run; undecided without an effect teaches nothing."""
-    failed = verdict.kind in FAILED
-    if (failed and verdict.cause == "plan") or (not failed and verdict.effect is None):
-        return None
-    forecast = USABLE[warned(hypothesis)]
-    return ApplicabilityScore(forecast=forecast, usable=not failed, brier=brier_score(forecast, not failed))
-
-
-def _why_unscored(verdict: Verdict) -> str:
-    if verdict.kind is VerdictKind.BLOCKED:
-        return f"known before any run: {verdict.reason}"
-    return verdict.reason
-
-
-def _is_control(hypothesis: Hypothesis) -> bool:
-    return hypothesis.optimization.expectation.startswith("control")
-
-
-def _is_edited(hypothesis: Hypothesis, predicted: tuple[float, float]) -> bool:
-    return predicted != hypothesis.optimization.predicted
+def _sharpened(known: CorrectedRange, measured: Effect | None) -> CorrectedRange:
+    """Product of two normals: what is predicted, and what was measured."""
+    sd = max(known.sd, LEAST_SD)
+    if measured is None or measured.standard_error <= 0:
+        return known.model_copy(update={"sd": sd})
+    precision, own = 1 / sd**2, 1 / measured.standard_error**2
+    at, sd = (known.middle * precision + measured.log_ratio * own) / (precision + own), (precision + own) ** -0.5
+    return CorrectedRange(low=math.expm1(at - Z_NOMINAL * sd), high=math.expm1(at + Z_NOMINAL * sd), middle=at, sd=sd)
 
 
 def _open(state: CampaignState) -> list[Hypothesis]:

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from assay.plan.dial_space import Levels, Space
-from assay.plan.evidence import MAIN, MAX_PAUSE_S
 from assay.plan.runs import MAX_ATTEMPTS
 from assay.plan.scores import run_score
+from assay.plan.series import MAIN, MAX_PAUSE_S
 from assay.plan.verdicts import RETRY_CAUSES
+from assay.records.failure import Cause
 from assay.records.run import RunStatus
 from assay.records.state import CampaignState, RunRecord
 from assay.units import NS_PER_S
 
-MEMORY_CAUSES = frozenset({"oom", "killed"})
+MEMORY_CAUSES = frozenset({Cause.OOM_AT_LOAD, Cause.OOM_AT_CAPTURE, Cause.OOM_UNDER_LOAD, Cause.HOST_OOM, Cause.KILLED})
 """Failures that rule out every setting which takes more memory. The kernel's own killer leaves only "killed"."""
 
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from assay.plan.expression_syntax import ExpressionError, Node, parse
 
-__all__ = ["ExpressionError", "Facts", "Outcome", "check", "evaluate", "parse"]
+__all__ = ["Decided", "ExpressionError", "Facts", "Outcome", "check", "decided", "evaluate", "parse"]
 
 Facts = Mapping[str, Any]
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,6 +46,17 @@ class Outcome:
     holds: bool
     reason: str
     """Empty when it holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """One part of a condition."""
+
+    text: str
+    truth: bool | None
+    """None: a fact is unknown."""
+    values: dict[str, str]
+    """The facts in it, as written, with their values; `unknown` for those that nobody knows."""
 
 
 def evaluate(text: str, facts: Facts) -> Any:
@@ -77,6 +88,20 @@ def check(text: str, facts: Facts) -> Outcome:
         verb = "is" if len(unknown) == 1 else "are"
         return Outcome(holds=False, reason=f"cannot be decided: {', '.join(unknown)} {verb} unknown")
     return Outcome(holds=truth, reason="" if truth else evaluation.why(node, wanted=True))
+
+
+def decided(text: str, facts: Facts) -> list[Decided]:
+    """The parts of a condition that `and` joins, each with its truth and the facts that it hangs on.
+
+    Raises:
+        ExpressionError: as `evaluate`.
+    """
+    node, evaluation = parse(text), _Evaluation(text, facts)
+    parts = node.parts if node.kind == "and" else (node,)
+    return [
+        Decided(text=text[one.start : one.end], truth=evaluation.truth(one), values=evaluation.values(one))
+        for one in parts
+    ]
 
 
 class _Evaluation:
@@ -195,6 +220,11 @@ class _Evaluation:
             return {self._source(node)}
         return {name for part in node.parts for name in self.unknown(part)}
 
+    def values(self, node: Node) -> dict[str, str]:
+        """The facts of a part with their values, as they are shown."""
+        found = {self._source(fact): self.value(fact) for fact in _facts_in(node)}
+        return {name: _shown(value) for name, value in found.items()}
+
     def why(self, node: Node, *, wanted: bool) -> str:
         """The part that made the condition false (or, under a `not`, true), with the values it was decided on."""
         if node.kind == "not":
@@ -203,7 +233,7 @@ class _Evaluation:
             guilty = [part for part in node.parts if self.truth(part) is not wanted]
             guilty = guilty[:1] if (node.kind == "and") is wanted else guilty
             return " and ".join(self.why(part, wanted=wanted) for part in guilty)
-        values = sorted({f"{self._source(fact)} = {self.value(fact)!r}" for fact in _facts_in(node)})
+        values = sorted({f"{self._source(fact)} = {_shown(self.value(fact))}" for fact in _facts_in(node)})
         is_itself = node.is_fact or node.kind == "literal"
         told = "" if is_itself or not values else f": {', '.join(values)}"
         return f"{self._source(node)} is {'false' if wanted else 'true'}{told}"
@@ -221,3 +251,16 @@ def _facts_in(node: Node) -> list[Node]:
     if node.is_fact:
         return [node]
     return [fact for part in node.parts for fact in _facts_in(part)]
+
+
+def _shown(value: Any) -> str:
+    """`308,958`, `0.146`, `true`, `'sglang'`."""
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - digits that matter
+    return repr(value)

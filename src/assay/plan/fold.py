@@ -10,6 +10,7 @@ from assay.records.dials import DialResult
 from assay.records.event import Event, EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.reasoning import PlanReasoning
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
 from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
@@ -60,12 +61,7 @@ def _change(state: CampaignState, event: Event) -> dict[str, Any]:
     payload = event.payload
     match event.kind:
         case EventKind.PLAN_WRITTEN:
-            hypotheses = [Hypothesis.model_validate(item) for item in payload["hypotheses"]]
-            kept = settled([*hypotheses, *_dropped_but_touched(state, hypotheses)], state.dials)
-            passed_over = payload.get("passed_over", state.passed_over)
-            earlier = [PredictionScore.model_validate(one) for one in payload.get("earlier_scores", [])]
-            found = {"hypotheses": kept, "planned": True, "passed_over": passed_over}
-            return found | {"earlier_scores": earlier or state.earlier_scores}
+            return _planned(state, payload)
         case EventKind.RUN_INTENDED | EventKind.SERVER_STARTED | EventKind.RUN_ENDED:
             return {"runs": _runs(state, event)}
         case EventKind.CALIBRATED:
@@ -87,6 +83,22 @@ def _change(state: CampaignState, event: Event) -> dict[str, Any]:
             return {"headline": Headline.model_validate(payload["headline"])}
         case EventKind.CAMPAIGN_CREATED:
             raise RecordError(f"event {event.seq} creates a campaign again", hint="run `assay verify`")
+
+
+def _planned(state: CampaignState, payload: dict[str, Any]) -> dict[str, Any]:
+    """What a plan changes; what it does not say (plans of an older Assay say less) stays."""
+    hypotheses = [Hypothesis.model_validate(item) for item in payload["hypotheses"]]
+    kept = settled([*hypotheses, *_dropped_but_touched(state, hypotheses)], state.dials)
+    earlier = [PredictionScore.model_validate(one) for one in payload.get("earlier_scores", [])]
+    found = {
+        "hypotheses": kept,
+        "planned": True,
+        "passed_over": payload.get("passed_over", state.passed_over),
+        "earlier_scores": earlier or state.earlier_scores,
+    }
+    if "reasoning" in payload:
+        found["reasoning"] = PlanReasoning.model_validate(payload["reasoning"])
+    return found
 
 
 def settled(hypotheses: list[Hypothesis], dials: dict[str, DialResult]) -> list[Hypothesis]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.plan.next_step import next_step
+from assay.plan.reading import Reading
 from assay.plan.remaining import remaining_s
 from assay.plan.runs import median_run_s
 from assay.plan.screening import open_candidates
@@ -25,6 +26,7 @@ from assay.records.views import NextStep
 
 def describe_next(state: CampaignState) -> NextStep:
     """The next step, why it is the next, and what it should cost."""
+    state = Reading.of(state)
     step = next_step(state)
     kind, text, why = _words(step)
     intent = step.intent if isinstance(step, MakeRun) else None
@@ -37,6 +39,7 @@ def describe_next(state: CampaignState) -> NextStep:
         expected_s=median_run_s(state) if intent else 0.0,
         remaining_s=remaining_s(state),
         candidates=ranked(state, open_candidates(state)) if state.calibration and kind in {"run", "verdict"} else [],
+        simulated=state.is_simulated,
         detectable=state.calibration.min_detectable_effect if state.calibration else None,
     )
 

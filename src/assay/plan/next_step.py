@@ -12,9 +12,13 @@ from assay.plan.ablation import next_ablation
 from assay.plan.arms import baseline_arm
 from assay.plan.composing import next_composition
 from assay.plan.confirming import next_confirmation
-from assay.plan.evidence import A_A, MAIN, calibrate, series_brackets, valid_runs, why_not_counted
+from assay.plan.dependencies import in_vain
+from assay.plan.evidence import calibrate
+from assay.plan.implied import next_implied
+from assay.plan.reading import Reading
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, failed_in_a_row, intent
 from assay.plan.screening import next_screen, open_candidates, unapproved
+from assay.plan.series import A_A, MAIN, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import AskApproval, Done, GiveUp, MakeRun, RecordCalibration, Step
 from assay.plan.verdicts import RETRY_CAUSES, blocked_at_plan_time
 from assay.records.run import Purpose, RunStatus
@@ -30,9 +34,12 @@ def next_step(state: CampaignState, *, first_run: int = 0) -> Step:
     """
     if state.headline is not None:
         return Done()
+    state = Reading.of(state)
     for hypothesis in state.hypotheses:
         if hypothesis.status == "blocked" and hypothesis.id not in state.verdicts:
             return blocked_at_plan_time(hypothesis)
+    if step := in_vain(state) or next_implied(state):
+        return step
     if stuck := _baseline_is_stuck(state, first_run):
         return stuck
     if state.calibration is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from assay.plan.composing import promising
-from assay.plan.evidence import A_A, CONFIRMATION, MAIN, bracket_counts, composition
+from assay.plan.reading import Reading
 from assay.plan.runs import EXPECTED_BRACKETS, median_run_s
 from assay.plan.screening import open_candidates
+from assay.plan.series import A_A, CONFIRMATION, MAIN, bracket_counts, composition
 from assay.records.state import CampaignState
 
 ABLATED_SHARE = 0.5
@@ -16,6 +17,7 @@ def remaining_s(state: CampaignState) -> float:
     """Expected measuring time until the campaign ends, never more than the budget has left."""
     if state.headline is not None:
         return 0.0
+    state = Reading.of(state)
     budget, run_s = state.spec.budget, median_run_s(state)
     main = bracket_counts(state, MAIN)
     runs = 0.0

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import takewhile
 
-from assay.plan.evidence import A_A, why_not_counted
+from assay.plan.reading import once
+from assay.plan.series import A_A, why_not_counted
 from assay.records.run import Arm, Purpose, RunIntent, RunStatus
 from assay.records.state import CampaignState, RunRecord
 
 MAX_ATTEMPTS = 3
 """Invalid or failing runs in a row after which an arm is given up."""
 
-EXPECTED_BRACKETS = 0.75
-"""Share of the allowed brackets that an average trial is expected to use: clear cases stop early."""
+EXPECTED_BRACKETS = 0.45
+"""Share of the allowed brackets that an average trial is expected to use: clear cases and hopeless ones stop early.
+Of useless ones in simulated campaigns it is 0.41 to 0.48 (docs/verdicts.md)."""
 
 
 def derived_seed(root: int, *parts: object) -> int:
@@ -22,18 +26,25 @@ def derived_seed(root: int, *parts: object) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
-def runs_of(state: CampaignState, series: str, candidate: str | None) -> list[RunRecord]:
+def runs_of(state: CampaignState, series: str, candidate: str | None) -> Sequence[RunRecord]:
     """Ended, not abandoned runs of one arm in one series."""
-    return [
-        run for run in state.runs if run.intent.series == series and run.intent.candidate == candidate and _ended(run)
-    ]
+    return _by_arm(state).get((series, candidate), ())
+
+
+@once
+def _by_arm(state: CampaignState) -> dict[tuple[str, str | None], list[RunRecord]]:
+    found = defaultdict(list)
+    for run in state.runs:
+        if _ended(run):
+            found[run.intent.series, run.intent.candidate].append(run)
+    return dict(found)
 
 
 def _ended(run: RunRecord) -> bool:
     return run.outcome is not None and run.outcome.status is not RunStatus.ABANDONED
 
 
-def candidates_turn(runs: list[RunRecord]) -> bool:
+def candidates_turn(runs: Sequence[RunRecord]) -> bool:
     """Whether the next run of an alternating series is the candidate's: its newest run that counts was a reference."""
     return bool(runs) and runs[-1].intent.candidate is None
 
@@ -53,7 +64,7 @@ def failed_in_a_row(state: CampaignState, first_run: int = 0) -> list[RunRecord]
     return uncounted_tail(state, [run for run in baseline if _ended(run)])
 
 
-def uncounted_tail(state: CampaignState, runs: list[RunRecord]) -> list[RunRecord]:
+def uncounted_tail(state: CampaignState, runs: Sequence[RunRecord]) -> list[RunRecord]:
     """The runs at the end of a list that do not count, oldest first."""
     tail = list(takewhile(lambda run: why_not_counted(state, run) is not None, reversed(runs)))
     return tail[::-1]
@@ -81,6 +92,7 @@ def intent(
     )
 
 
+@once
 def median_run_s(state: CampaignState) -> float:
     """What a run costs here, from the runs so far; before the first, from the workload's windows."""
     durations = sorted(run.outcome.duration_s for run in state.runs if run.outcome and run.outcome.measures)

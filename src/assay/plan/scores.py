@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from typing import cast, get_args
 
+from assay.plan.reading import once
 from assay.records.run import Measures, Quantiles
 from assay.records.spec import MAIN_POINT, LatencyName, MetricName
 from assay.records.state import CampaignState, RunRecord
 
+LATENCIES = frozenset(get_args(LatencyName))
+
 
 def metric_value(measures: Measures, metric: MetricName) -> float | None:
     """The objective's value in its own unit; None when the run has too few samples for it."""
-    if metric in get_args(LatencyName):
+    if is_latency(metric):
         return latency_s(measures, cast("LatencyName", metric))
-    rates = {"output_tokens_per_s": measures.output_tokens_per_s, "requests_per_s": measures.requests_per_s}
-    return rates[metric]
+    return measures.requests_per_s if metric == "requests_per_s" else measures.output_tokens_per_s
 
 
 def latency_s(measures: Measures, name: LatencyName) -> float | None:
@@ -28,7 +30,7 @@ def latency_s(measures: Measures, name: LatencyName) -> float | None:
 
 def is_latency(metric: MetricName) -> bool:
     """Whether less is better; its effects are those of the reciprocal, so that positive is always better."""
-    return metric in get_args(LatencyName)
+    return metric in LATENCIES
 
 
 def point_measures(run: RunRecord, point: str) -> Measures | None:
@@ -54,15 +56,31 @@ def run_score(state: CampaignState, run: RunRecord, point: str | None = None) ->
     Returns:
         None when the run does not have it.
     """
-    if point is not None:
-        return log_score(point_measures(run, point), state.spec.objective.metric)
+    return _score(run, state.spec.objective.metric, judged_weights(state) if point is None else {point: 1.0})
+
+
+@once
+def scores(state: CampaignState, point: str | None = None) -> dict[str, float | None]:
+    """`run_score` of every run, by run id."""
+    metric, weights = state.spec.objective.metric, judged_weights(state) if point is None else {point: 1.0}
+    return {run.intent.run_id: _score(run, metric, weights) for run in state.runs}
+
+
+def _score(run: RunRecord, metric: MetricName, weights: dict[str, float]) -> float | None:
+    total = 0.0
+    for name, weight in weights.items():
+        score = log_score(point_measures(run, name), metric)
+        if score is None:
+            return None
+        total += weight * score
+    return total / sum(weights.values())
+
+
+@once
+def judged_weights(state: CampaignState) -> dict[str, float]:
+    """The operating points that count for the objective, with their weights."""
     weights = {MAIN_POINT: state.spec.workload.weight} | {p.name: p.weight for p in state.spec.workload.points}
-    judged = {name: weight for name, weight in weights.items() if weight > 0}
-    scores = [log_score(point_measures(run, name), state.spec.objective.metric) for name in judged]
-    if any(score is None for score in scores):
-        return None
-    total = sum(weight * score for weight, score in zip(judged.values(), scores, strict=True) if score is not None)
-    return total / sum(judged.values())
+    return {name: weight for name, weight in weights.items() if weight > 0}
 
 
 def log_score(measures: Measures | None, metric: MetricName) -> float | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from itertools import takewhile
 
 from assay.plan import dials
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.conditions import standing
-from assay.plan.evidence import MAIN, screen_effect, series_brackets, valid_runs, why_not_counted
+from assay.plan.dependencies import carried, waits
+from assay.plan.evidence import screen_chance, screen_effect
 from assay.plan.runs import MAX_ATTEMPTS, derived_seed, intent, median_run_s, runs_of, uncounted_tail
+from assay.plan.series import MAIN, run_counts, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import MakeRun, RecordDial, RecordScreen, RecordVerdict, Step
-from assay.plan.verdicts import from_outcome, measured, unclear, unmeasured
+from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmeasured
 from assay.plan.worth import affordable
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
@@ -35,7 +37,7 @@ def _undecided_ones(state: CampaignState) -> list[Hypothesis]:
     return [
         h
         for h in state.hypotheses
-        if h.status == "planned" and h.id not in state.verdicts and h.id not in state.screened
+        if h.status == "planned" and h.id not in state.verdicts and h.id not in state.screened and not waits(state, h)
     ]
 
 
@@ -79,7 +81,7 @@ def _next_search(state: CampaignState, candidates: list[Hypothesis]) -> Step | N
     return None
 
 
-def _newest_block(runs: list[RunRecord]) -> list[str]:
+def _newest_block(runs: Sequence[RunRecord]) -> list[str]:
     """The candidates of the runs since the newest reference run, or, when that came last, of those it closed."""
     names = [run.intent.candidate for run in runs]
     if names and names[-1] is None:
@@ -128,6 +130,9 @@ def _decided(state: CampaignState, hypothesis: Hypothesis, found: Effect, ids: l
     if found.num_brackets >= spec.budget.max_brackets:
         reason = f"{unclear(found, worth)}, with {found.num_brackets} bracket(s)"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
+    if (chance := screen_chance(state, found)) < spec.statistics.give_up_below:
+        reason = given_up(found, chance, worth)
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     return None
 
 
@@ -149,7 +154,7 @@ def _whose_turn(state: CampaignState, candidates: list[Hypothesis]) -> Hypothesi
     must not leave half measured. What is tried next does not bias what it measures.
     """
     main = series_brackets(state, MAIN)
-    counted = Counter(run.intent.candidate for run in valid_runs(state, MAIN))
+    counted = run_counts(state, MAIN)
 
     def key(hypothesis: Hypothesis) -> tuple[int, float, int]:
         own, done = main.of(hypothesis.id), counted[hypothesis.id]
@@ -174,7 +179,7 @@ def _out_of_budget(state: CampaignState) -> bool:
 
 
 def _candidate_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
-    done = sum(1 for run in valid_runs(state, MAIN) if run.intent.candidate == hypothesis.id)
+    done = run_counts(state, MAIN)[hypothesis.id]
     why = f"screening {hypothesis.id}: bracket {done + 1} of at most {state.spec.budget.max_brackets}"
     return MakeRun(
         intent=intent(
@@ -182,7 +187,7 @@ def _candidate_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
             purpose=Purpose.SCREEN,
             series=MAIN,
             candidate=hypothesis.id,
-            arm=arm_with(state.spec.target, [hypothesis]),
+            arm=arm_with(state.spec.target, [*carried(state, hypothesis), hypothesis]),
             why=why,
         )
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from assay.plan.corrected import corrected
+from assay.plan.verdicts import NOT_TRIED
 from assay.records.hypothesis import Hypothesis, TodoStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import VerdictKind
@@ -11,6 +13,7 @@ from assay.records.views import TodoItem
 def todo(state: CampaignState) -> list[TodoItem]:
     """One item a hypothesis, in the plan's order."""
     measured = {run.intent.candidate for run in state.runs}
+    known = corrected(state)
     return [
         TodoItem(
             id=h.id,
@@ -18,8 +21,12 @@ def todo(state: CampaignState) -> list[TodoItem]:
             status=_status(state, h, started=h.id in measured),
             priority=h.priority,
             tier=h.optimization.tier,
+            predicted=h.predicted,
+            corrected=known.get(h.id) if h.id not in state.verdicts else None,
+            depends_on=h.waits_for,
             verdict=state.verdicts.get(h.id),
             document=h.document,
+            simulated=state.is_simulated,
         )
         for h in state.hypotheses
     ]
@@ -30,5 +37,5 @@ def _status(state: CampaignState, hypothesis: Hypothesis, *, started: bool) -> T
     if hypothesis.status == "cancelled":
         return "cancelled"
     if verdict is not None:
-        return "cancelled" if verdict.kind is VerdictKind.BLOCKED and verdict.cause == "plan" else "completed"
+        return "cancelled" if verdict.kind is VerdictKind.BLOCKED and verdict.cause in NOT_TRIED else "completed"
     return "in_progress" if started or hypothesis.id in state.screened else "pending"

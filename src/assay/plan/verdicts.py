@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from assay.plan.steps import RecordVerdict
+from assay.records.failure import Cause
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import RunOutcome, RunStatus
 from assay.records.state import RunRecord
 from assay.records.verdict import Effect, Verdict, VerdictKind
 
-RETRY_CAUSES = frozenset({"timeout", "killed", "unknown", "crashed", "port-in-use"})
+RETRY_CAUSES = frozenset(
+    {Cause.TIMEOUT, Cause.KILLED, Cause.UNKNOWN, Cause.CRASHED, Cause.ENGINE_ASSERTION, Cause.PORT_IN_USE}
+)
 """Failures that may be an accident: tried once more. Everything else fails the same way again."""
+AT_PLAN_TIME, IMPLIED, DEPENDENCY = "plan", "implied", "dependency"
+NOT_TRIED = frozenset({AT_PLAN_TIME, IMPLIED, DEPENDENCY})
+"""Causes of being blocked without a run: by the build or the target, by another arm's failure, by what is required."""
 
 
 def effect_text(effect: Effect) -> str:
@@ -23,11 +30,11 @@ def blocked_at_plan_time(hypothesis: Hypothesis) -> RecordVerdict:
     """The installed build or the target cannot take it."""
     reason = hypothesis.blocked_reason or "blocked in its document"
     return RecordVerdict(
-        verdict=Verdict(candidate=hypothesis.id, kind=VerdictKind.BLOCKED, cause="plan", reason=reason)
+        verdict=Verdict(candidate=hypothesis.id, kind=VerdictKind.BLOCKED, cause=AT_PLAN_TIME, reason=reason)
     )
 
 
-def from_outcome(hypothesis: Hypothesis, runs: list[RunRecord], effect: Effect | None) -> RecordVerdict | None:
+def from_outcome(hypothesis: Hypothesis, runs: Sequence[RunRecord], effect: Effect | None) -> RecordVerdict | None:
     """The verdict that a failed, unapplied or wrong run already decides; None when there is nothing to decide yet.
 
     Args:
@@ -80,6 +87,15 @@ def unclear(effect: Effect, worth: str) -> str:
     if effect.low > 0:
         return f"a gain, but not shown to be worth {worth}"
     return "cannot tell from noise"
+
+
+def given_up(effect: Effect, chance: float, worth: str) -> str:
+    """Why a trial ends although brackets are left."""
+    few = f"{100 * chance:.0f}%" if chance >= 0.01 else "less than 1%"  # noqa: PLR2004 - "0%" would say too much
+    return (
+        f"{unclear(effect, worth)}; given up after {effect.num_brackets} bracket(s): "
+        f"the chance that the rest would show a gain of {worth} or more is {few}"
+    )
 
 
 def measured(hypothesis: Hypothesis, kind: VerdictKind, effect: Effect, reason: str, runs: list[str]) -> Verdict:

@@ -2,61 +2,51 @@
 
 What is expected of a candidate is the catalogue's predicted range, read as the middle 80% of a normal distribution of
 the log ratio. How such predictions fared on machines of this class corrects it (`assay.plan.credibility`), and what was
-measured of it sharpens it (the product of the two normals). What it promises is the mean of the gain's positive part: a
-loss is not adopted. Nothing of this touches a verdict: it only says who comes first.
+measured of it sharpens it (the product of the two normals). What it promises is what it is expected to add to the
+stack, for the time until its screen decides. `assay next`, the report and the planner all take this order. Nothing of
+it touches a verdict: it only says who comes first.
 
-Sources: posterior of a normal mean with known variances, Gelman et al., Bayesian Data Analysis (2013), section 2.5;
-E[max(0, X)] = m Phi(m/s) + s phi(m/s) for a normal X.
+Source: posterior of a normal mean with known variances, Gelman et al., Bayesian Data Analysis (2013), section 2.5.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
-from assay.plan.credibility import corrected_range, learn, score, usable_chance
-from assay.plan.evidence import MAIN, bracket_counts, screen_effect
+from assay.plan.credibility import outlooks
+from assay.plan.credibility_outlook import Cost
+from assay.plan.evidence import screen_effect
 from assay.plan.runs import EXPECTED_BRACKETS, median_run_s
+from assay.plan.series import MAIN, bracket_counts
 from assay.records.hypothesis import Hypothesis
-from assay.records.scoring import Credibility, MachineClass
+from assay.records.scoring import Outlook
 from assay.records.state import CampaignState
 from assay.records.views import Worth
-
-LEAST_SD = 0.005
-"""A range of no width is not believed to half a percent."""
-STANDARD = NormalDist()
+from assay.stats.scoring import STANDARD
 
 
-def worth(state: CampaignState, hypothesis: Hypothesis, credibility: Credibility, num_candidates: int) -> Worth:
-    """Of one candidate of the screen.
-
-    Args:
-        state: the campaign.
-        hypothesis: the candidate.
-        credibility: what earlier predictions teach.
-        num_candidates: how many share baseline runs with it.
-    """
-    budget = state.spec.budget
-    mean, sd = _expected(state, hypothesis, credibility)
-    done = bracket_counts(state, MAIN)[hypothesis.id]
-    chance = 1.0 if done else usable_chance(hypothesis, credibility)
-    left = max(1.0, EXPECTED_BRACKETS * budget.max_brackets - done)
-    per_bracket_s = _own_run_s(state, hypothesis.id) + median_run_s(state) / max(1, min(budget.block, num_candidates))
-    return Worth(
-        candidate=hypothesis.id,
-        brackets=done,
-        expected_gain=chance * math.expm1(mean * STANDARD.cdf(mean / sd) + sd * STANDARD.pdf(mean / sd)),
-        chance_worth_having=chance * STANDARD.cdf((mean - math.log1p(state.spec.objective.min_effect)) / sd),
-        cost_s=left * per_bracket_s,
-    )
+def open_outlooks(state: CampaignState) -> list[Outlook]:
+    """Of everything that the screen has not decided, most gain for its time first."""
+    num_open = sum(1 for h in state.hypotheses if h.status == "planned" and h.id not in _decided(state))
+    seen = {h.id: found for h in state.hypotheses if (found := screen_effect(state, h.id)) is not None}
+    return outlooks(state, state.earlier_scores, costs=lambda h: _cost(state, h.id, num_open), seen=seen)
 
 
 def ranked(state: CampaignState, candidates: list[Hypothesis]) -> list[Worth]:
-    """All candidates, most gain for its time first."""
-    own = MachineClass.of(state.machine, state.build, state.model)
-    credibility = learn([*state.earlier_scores, *score(state)], own)
-    found = [worth(state, hypothesis, credibility, len(candidates)) for hypothesis in candidates]
-    return sorted(found, key=lambda one: -one.gain_per_s)
+    """Those of `open_outlooks` that are candidates of the screen, in its order."""
+    names, done = {hypothesis.id for hypothesis in candidates}, bracket_counts(state, MAIN)
+    worth_having = math.log1p(state.spec.objective.min_effect)
+    return [
+        Worth(
+            candidate=one.hypothesis,
+            brackets=done[one.hypothesis],
+            expected_gain=math.expm1(one.expected_gain),
+            chance_worth_having=one.usable * STANDARD.cdf((one.corrected.middle - worth_having) / one.corrected.sd),
+            cost_s=one.expected_s,
+        )
+        for one in open_outlooks(state)
+        if one.hypothesis in names
+    ]
 
 
 def affordable(state: CampaignState, candidates: list[Hypothesis], free_s: float) -> list[Hypothesis]:
@@ -76,15 +66,16 @@ def affordable(state: CampaignState, candidates: list[Hypothesis], free_s: float
     return chosen
 
 
-def _expected(state: CampaignState, hypothesis: Hypothesis, credibility: Credibility) -> tuple[float, float]:
-    """Mean and standard deviation of what is known of its log ratio."""
-    predicted = corrected_range(hypothesis, credibility)
-    mean, sd = predicted.middle, max(predicted.sd, LEAST_SD)
-    found = screen_effect(state, hypothesis.id)
-    if found is None or found.standard_error <= 0:
-        return mean, sd
-    precision, own = 1 / sd**2, 1 / found.standard_error**2
-    return (mean * precision + found.log_ratio * own) / (precision + own), (precision + own) ** -0.5
+def _decided(state: CampaignState) -> set[str]:
+    return {*state.verdicts, *state.screened}
+
+
+def _cost(state: CampaignState, candidate: str, num_candidates: int) -> Cost:
+    """Until the screen has decided it: its own runs, and its share of the baseline's."""
+    budget = state.spec.budget
+    left = max(1.0, EXPECTED_BRACKETS * budget.max_brackets - bracket_counts(state, MAIN)[candidate])
+    share = 1 / max(1, min(budget.block, num_candidates))
+    return Cost(left * (1 + share), left * (_own_run_s(state, candidate) + share * median_run_s(state)))
 
 
 def _own_run_s(state: CampaignState, candidate: str) -> float:

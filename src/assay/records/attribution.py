@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from assay.records.base import Frozen
-from assay.records.ceilings import Ceilings
+from assay.records.ceilings import Ceilings, GpuCeilings
 from assay.records.estimate import MechanismCeiling, StepEstimate
 
 Cause = Literal[
@@ -172,6 +172,7 @@ class Characterization(Frozen):
 
     machine: str
     ceilings: Ceilings | None = None
+    gpu_ceilings: GpuCeilings | None = None
     threads: int | None = None
     """Of the estimates, for CPUs."""
     model: str | None = None

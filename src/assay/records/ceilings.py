@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field
 
 from assay.records.base import Frozen
+from assay.records.device import Fact, LinkCurve
 
 CeilingName = Literal[
     "memory_read",
@@ -154,6 +155,19 @@ class Ceilings(Frozen):
     def untrusted(self) -> list[Measurement]:
         """What was wrong or disturbed."""
         return [one for one in self.measurements if not one.trusted]
+
+
+class GpuCeilings(Frozen):
+    """What was measured of a machine's GPUs, as facts of one of them and curves between them."""
+
+    fingerprint: str
+    """Of the machine; empty for a file from elsewhere."""
+    about: str
+    """Device, library and date, in words."""
+    facts: dict[str, Fact]
+    curves: list[LinkCurve] = Field(default_factory=list)
+    problems: dict[str, str] = Field(default_factory=dict)
+    """What could not be measured, and why."""
 
 
 def _quantile(values: list[float], share: float) -> float:

@@ -61,15 +61,15 @@ class ServingPoint(Frozen):
     """Why fewer run than were asked for, with the numbers."""
     decode: StepEstimate
     prompts: StepEstimate | None = None
-    """The prompts that come in together between two steps of decode; None without a prompt."""
+    """The prompts that are computed together, as many as a step takes; None without a prompt."""
     prompts_per_step: float | None = None
-    """Prompts that come in for each step of decode: running / output tokens."""
+    """Prompts that come in for each step of decode, on average: running / output tokens."""
     queue_s: Range | None = None
     """How long a request waits until it may run; None when nothing is known of prompts, 0 when all run."""
     ttft_s: Range | None = None
     """Queue, half a step of decode, and the prefill of the prompts that come together."""
     tpot_s: Range
-    """Of decode steps alone, without the prompts that come in between."""
+    """A step of decode and its share of the others' prompts, as load tests count it; without prompts the step alone."""
     output_tokens_per_s: Range | None = None
     """With the prompts in between: what a load test of such requests would report. None when unknown."""
     prompt_share: float | None = None

@@ -26,6 +26,15 @@ work by another implementation; placement: which device or memory node holds and
 earlier request did already."""
 
 
+CeilingId = Literal[
+    "expert-parallel", "mscclpp", "one-shot-all-reduce", "quantized-all-reduce", "fuse-allreduce-rmsnorm",
+    "single-batch-overlap", "two-batch-overlap", "dp-attention", "persistent-kernel", "moe-kernel-tuning",
+    "attention-backend", "gemm-backend", "l2-persistence", "cuda-graphs", "torch-compile", "async-scheduling",
+    "weights-fp8", "weights-nvfp4", "weights-int4", "kv-fp8", "spec-decoding", "max-concurrency",
+    "chunked-prefill-size",
+]  # fmt: skip
+"""Mechanisms whose ceiling `assay.roofline.mechanisms.ceilings` calculates: the term of the estimate that changes."""
+
 RESERVED = frozenset({"baseline", "stack"})
 """Names of arms, which no optimization may have."""
 
@@ -34,8 +43,18 @@ class Reported(Frozen):
     """Somebody else's claim: a prior, never a result."""
 
     gain: str
-    where: str
+    where: str = ""
+    """Model, machine, engine, load; empty: they did not say."""
     source: str
+    """Issue, pull request or document; "no source: ..." for what everybody says."""
+
+
+class Risk(Frozen):
+    """One thing that is known to go wrong."""
+
+    what: str
+    source: str = ""
+    """Issue, pull request or document (`sgl-project/sglang#5285`); empty: nobody wrote it down."""
 
 
 class Requantize(Frozen):
@@ -57,6 +76,12 @@ class Optimization(Frozen):
     """Flags added to (or replacing those of) the baseline."""
     remove_flags: list[str] = Field(default_factory=list)
     """Baseline flags that the arm drops."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Environment variables of the server, added to (or replacing those of) the target."""
+    versions: str = ""
+    """Versions of the engine that have it, as a PEP 440 specifier (`>=0.5.4,<0.5.14`); empty: any."""
+    needs_work: str = ""
+    """What has to be made before it can run; such an entry is written up and priced, and not run."""
     dial: Dial | None = None
     """Knobs whose best setting is searched first (`assay.plan.dials`); the entry then names no values itself."""
     artifact: Requantize | None = None
@@ -67,15 +92,26 @@ class Optimization(Frozen):
     """What it changes in the sum of a step's time, in one or two sentences."""
     mechanism_id: MechanismId | None = None
     """The same in a word, for scores; None: scored by itself."""
+    ceiling: CeilingId | None = None
+    """The mechanism of the roofline that bounds its gain (Amdahl); None: no term of the estimate bounds it."""
     predicted: tuple[float, float]
     """Predicted relative effect on the objective, [low, high]: 0.1 is +10%."""
     numerics: Numerics
-    risk: str
+    risk: str = ""
+    """What can go wrong, in prose."""
+    risks: list[Risk] = Field(default_factory=list)
+    """The same one by one, with who met it."""
     rationale: str = ""
+    regime: str = ""
+    """At which load it pays and at which it does not, in words."""
+    regime_when: str = "true"
+    """The same as a condition; where it is false the entry is planned all the same, and the plan says so."""
     verify: str = ""
     """Proof that it is in force: `path = value` in the effective configuration; empty when there is none."""
     excludes: list[str] = Field(default_factory=list)
     """Ids of optimizations of the same family: at most one of them can be in the stack."""
+    requires: list[str] = Field(default_factory=list)
+    """Ids of optimizations without which this one does nothing or does not start: it waits until they are adopted."""
     expectation: str = ""
     """A warning for the reader: "known to do nothing", "control: should be worse"."""
     reported: list[Reported] = Field(default_factory=list)
@@ -101,6 +137,8 @@ class Hypothesis(Frozen):
     approved: bool = False
     predicted: tuple[float, float]
     """Predicted relative effect as edited for this target, scored after the verdict."""
+    waits_for: list[str] = Field(default_factory=list)
+    """Hypotheses that have to be adopted first, because it requires them and the baseline does not have them."""
     document: str
     """Path of the improvement document, relative to the campaign."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pydantic import Field
+
 from assay.records.base import Frozen
 from assay.records.run import Gate, Measures
 from assay.records.spec import Workload
@@ -96,6 +98,10 @@ class LoadRequest(Frozen):
     model: str
     workload: Workload
     seed: int
+    api_key_env: str | None = None
+    """Name of the environment variable that holds the server's key; None: it wants none."""
+    extra_body: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Fields that the engine wants in every request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

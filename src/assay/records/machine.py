@@ -8,6 +8,7 @@ import json
 from pydantic import Field
 
 from assay.records.base import Frozen
+from assay.records.launch import LaunchPrefix
 
 
 class GpuIdentity(Frozen):
@@ -94,6 +95,10 @@ class EngineBuild(Frozen):
     source: str
     """Where it was found: PATH, a given path, or the embedded wheel."""
     flags: list[FlagInfo]
+    launch: LaunchPrefix | None = None
+    """What its commands are wrapped in; `argv` are the engine's own words."""
+    variables: list[str] = Field(default_factory=list)
+    """Names of environment variables that are handed through the wrapping; their values are kept nowhere."""
 
     def flag(self, name: str) -> FlagInfo | None:
         """Find a flag by any of its spellings."""
@@ -105,7 +110,8 @@ class ModelFacts(Frozen):
 
     path: str
     sha256: str
-    size_bytes: int
+    size_bytes: int | None
+    """None: on a server that somebody else runs."""
     architecture: str
     quantization: str
     num_layers: int | None = None

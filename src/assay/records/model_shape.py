@@ -133,6 +133,16 @@ class LayerGroup(Frozen):
     matrices: list[Matrix]
 
 
+class Encoder(Frozen):
+    """What turns images into tokens: it is loaded beside the language model, and runs for images alone."""
+
+    name: str
+    """`vision`."""
+    parameters: int = Field(ge=1)
+    """With the projection to the text model."""
+    weight_bytes: float = Field(gt=0)
+
+
 class ModelShape(Frozen):
     """A model as its time and memory depend on it."""
 
@@ -153,6 +163,8 @@ class ModelShape(Frozen):
     layers: list[LayerGroup]
     draft_layers: list[LayerGroup] = Field(default_factory=list)
     """Multi-token-prediction layers; not in `parameters`, they run only when speculation uses them."""
+    encoders: list[Encoder] = Field(default_factory=list)
+    """Not in `parameters` nor in `weight_bytes`, which are the language model's; they take memory."""
     assumed: list[str] = Field(default_factory=list)
     """What the files did not say and was assumed, one sentence each; empty when nothing was."""
 

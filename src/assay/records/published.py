@@ -26,8 +26,8 @@ Quantity = Literal["decode", "prefill", "prefill_latency", "batch", "batch_laten
 - `batch`: output tokens/s of one fixed batch, over the time of its prefill and its decode.
 - `batch_latency`: seconds of the same.
 - `served`: output tokens/s of a closed loop: an ended request is replaced by a new one, whose prompt costs time too.
-- `tpot`: median seconds per output token in such a loop. Requests of one length run in rounds, so that the median one
-  waits for half of the prompts that are computed in later steps than its own.
+- `tpot`: median seconds per output token in such a loop: the prompts of the others that are computed meanwhile are in
+  it, those that are computed in one step with its own are not.
 """
 SECONDS: frozenset[Quantity] = frozenset({"prefill_latency", "batch_latency", "tpot"})
 """Quantities that are times; the others are rates."""
@@ -81,6 +81,9 @@ class PublishedTable(Frozen):
     """What the source caps the running batch at, where the batch itself is not stated."""
     in_flight: Literal["running", "asked"] = "running"
     """Whether `sequences` are those that really ran, or what the client asked for: then the cache may hold fewer."""
+    rounds: bool = False
+    """A closed loop of requests of one length that began together: those that start in one step end in one step, for
+    ever, and their successors' prompts are computed as many at once as a step takes."""
     mixed_steps: bool = False
     """The engine computes prompts in the same steps as decode, so that both share one reading of the weights."""
     repeats: str

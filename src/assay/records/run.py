@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from assay.records.base import Flags, Frozen
+from assay.records.failure import Cause, Implication, Stage, todays_words
 from assay.records.hypothesis import Requantize
 
 
@@ -23,11 +24,13 @@ class Purpose(StrEnum):
 
 
 class Arm(Frozen):
-    """A full configuration under test: engine flags and the model file they serve."""
+    """A full configuration under test: engine flags, environment and the model file they serve."""
 
     label: str
     """"baseline", "stack" or the ids of its deltas joined by " + "."""
     flags: Flags
+    env: dict[str, str] = Field(default_factory=dict)
+    """Environment variables that its deltas add to the target's own."""
     artifact: Requantize | None = None
     """Model made from the target's model; None: the target's model itself."""
     deltas: list[str] = Field(default_factory=list)
@@ -78,16 +81,23 @@ class RunStatus(StrEnum):
 
 
 class Failure(Frozen):
-    """Stage and cause of a failed run, and the line a good engineer would quote."""
+    """Stage and cause of a failed run, the line a good engineer would quote, and what it says of other arms."""
 
-    stage: Literal["arguments", "load", "ready", "warm-up", "under-load", "shutdown", "artifact"]
-    cause: str
-    """unknown-flag, bad-value, incompatible, model-not-found, model-corrupt, oom, port-in-use, timeout,
-    illegal-instruction, killed, crashed, requests-refused, artifact, unknown."""
+    stage: Stage
+    cause: Cause
     line: str
     log: str
     """Path of the log, relative to the campaign."""
     exit_code: int | None = None
+    remedy: str = ""
+    """What to do, in one sentence."""
+    implies: list[Implication] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_todays_words(cls, given: Any) -> Any:
+        """Records written before stage and cause had one vocabulary are read in it."""
+        return {**given, **todays_words(given.get("stage"), given.get("cause"))} if isinstance(given, dict) else given
 
 
 class Gate(Frozen):

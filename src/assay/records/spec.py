@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from assay.records.base import Flags, Frozen
+from assay.records.launch import LaunchPrefix
 
 LatencyName = Literal[
     "ttft_p50_s", "ttft_p90_s", "ttft_p95_s", "ttft_p99_s", "tpot_p50_s", "tpot_p90_s", "tpot_p95_s", "tpot_p99_s",
@@ -26,15 +27,37 @@ class Target(Frozen):
     engine: str = "llamacpp"
     """Engine adapter."""
     model: str = EMBEDDED
-    """Path of a GGUF file, or "embedded" for the packaged SmolLM2-135M-Instruct."""
+    """Path of a GGUF file (llamacpp) or of a model's folder, or a hub name that is in the local cache; for openai
+    the name that the server lists. "embedded": the packaged SmolLM2-135M-Instruct."""
     executable: str | None = None
-    """The engine's program; absent: the one in PATH, else the embedded one. "embedded" forces the embedded one."""
+    """The engine's program, or the folder of its Python environment; absent: the one in PATH, for llamacpp else the
+    embedded one. "embedded" forces the embedded one."""
     flags: Flags = Field(default_factory=dict)
     """The baseline: flags of today's launch command, spelled as the engine spells them."""
     env: dict[str, str] = Field(default_factory=dict)
     """Extra environment of the server."""
     start_timeout_s: float = Field(default=300.0, gt=0)
     """How long a launch may take until it is ready."""
+    url: str | None = Field(default=None, pattern=r"^https?://[A-Za-z0-9.\[\]:_-]+(?:/[A-Za-z0-9._~/-]*)?$")
+    """Of engine = "openai": the server that somebody else runs, as "http://127.0.0.1:8000". It is measured, never
+    started, changed or stopped."""
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    """Of engine = "openai": name of the environment variable that holds the key; the key is stored nowhere."""
+    launch: LaunchPrefix | None = None
+    """How the launch command is wrapped; absent: a plain process here. For example
+    launch = { kind = "docker", image = "lmsysorg/sglang:v0.5.9", gpus = "all", options = ["--ipc", "host"] }"""
+
+    @model_validator(mode="after")
+    def _somebody_elses_server_is_left_alone(self) -> Self:
+        if self.engine == "openai":
+            if self.url is None:
+                raise ValueError('engine = "openai" needs url, for example "http://127.0.0.1:8000"')
+            given = [name for name in ("flags", "env", "executable", "launch") if getattr(self, name)]
+            if given:
+                raise ValueError(f'engine = "openai" launches nothing, so it takes no {", ".join(given)}')
+        elif self.url is not None or self.api_key_env is not None:
+            raise ValueError(f'url and api_key_env belong to engine = "openai", not to {self.engine!r}')
+        return self
 
 
 class LoadPoint(Frozen):
@@ -136,7 +159,7 @@ class Budget(Frozen):
     """Measuring time of the whole campaign."""
     calibration_brackets: int = Field(default=4, ge=2)
     """A/A brackets (baseline against itself) before the first trial."""
-    block: int = Field(default=2, ge=1, le=4)
+    block: int = Field(default=4, ge=1, le=4)
     """Candidates between two baseline runs of the screen. More of them share it, and lie further from it in time."""
     min_brackets: int = Field(default=2, ge=1)
     """Fewest brackets before any verdict on a measured effect: one disturbed run must not decide by itself."""
@@ -155,6 +178,9 @@ class Statistics(Frozen):
     """Two-sided error rate of each candidate's screening interval, over all its looks."""
     adopt_alpha: float = Field(default=0.05, gt=0, lt=0.5)
     """Chance that the campaign adopts anything useless: shared out over the candidates that reach composition."""
+    give_up_below: float = Field(default=0.10, ge=0, lt=0.5)
+    """A trial ends as undecided when the chance that its remaining brackets show a gain worth having is below this,
+    as predicted from those made; 0: never. It saves runs, and cannot make anything useless be adopted."""
     confirm_alpha: float = Field(default=0.05, gt=0, lt=0.5)
     """Two-sided error rate of the headline interval (one look)."""
 

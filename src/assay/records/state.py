@@ -8,10 +8,14 @@ from assay.records.base import Frozen
 from assay.records.dials import DialResult
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.reasoning import PlanReasoning
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
 from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
 from assay.records.verdict import Calibration, Effect, Headline, Verdict
+
+SIMULATORS = frozenset({"rehearsal"})
+"""Engines whose every number is computed, not measured."""
 
 
 class RunRecord(Frozen):
@@ -57,6 +61,8 @@ class CampaignState(Frozen):
     planned: bool = False
     passed_over: dict[str, str] = Field(default_factory=dict)
     """Catalogue entries that do not apply here, each with the reason."""
+    reasoning: PlanReasoning = Field(default_factory=PlanReasoning)
+    """How the plan came to its word on every entry; empty in records of an Assay that did not keep it."""
     earlier_scores: list[PredictionScore] = Field(default_factory=list)
     """How predictions fared in earlier campaigns on machines of this class, as known when the plan was written."""
     runs: list[RunRecord] = Field(default_factory=list)
@@ -70,6 +76,11 @@ class CampaignState(Frozen):
     headline: Headline | None = None
     num_events: int = 0
     last_hash: str = ""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether its numbers come from a simulation: they are labelled wherever they are shown."""
+        return self.build.engine in SIMULATORS
 
     @property
     def spent_s(self) -> float:

@@ -10,6 +10,18 @@ from assay.records.run import Purpose
 from assay.records.verdict import Verdict
 
 
+class Corrected(Frozen):
+    """A predicted range as verdicts on machines of this class correct it."""
+
+    low: float
+    high: float
+    """As relative change."""
+    num_scores: int
+    """Measured effects that it rests on, of all mechanisms."""
+    machine_class: str
+    """In words: "AMD EPYC, llamacpp, dense models"."""
+
+
 class TodoItem(Frozen):
     """One line of the todo."""
 
@@ -18,9 +30,15 @@ class TodoItem(Frozen):
     status: TodoStatus
     priority: Priority
     tier: int
+    predicted: tuple[float, float] | None = None
+    """As the plan states it, relative; None in answers of an earlier Assay."""
+    corrected: Corrected | None = None
+    """None where nothing was measured on machines of this class, and where there is a verdict."""
     depends_on: list[str] = Field(default_factory=list)
     verdict: Verdict | None = None
     document: str
+    simulated: bool = False
+    """Whether the verdict's numbers come from a simulation."""
 
 
 class Worth(Frozen):
@@ -30,16 +48,12 @@ class Worth(Frozen):
     brackets: int
     """Made so far."""
     expected_gain: float
-    """Mean of the relative gain's positive part, by prediction and measurement together."""
+    """Relative gain that it is expected to add to the stack, by prediction and measurement together; what is not
+    adopted adds nothing."""
     chance_worth_having: float
     """That its effect is at least the objective's `min_effect`."""
     cost_s: float
-    """Expected measuring time until it is decided, restarts included."""
-
-    @property
-    def gain_per_s(self) -> float:
-        """What orders the candidates when the budget does not reach for all."""
-        return self.expected_gain / self.cost_s if self.cost_s > 0 else 0.0
+    """Expected measuring time until the screen has decided it, restarts included."""
 
 
 class NextStep(Frozen):
@@ -57,6 +71,8 @@ class NextStep(Frozen):
     """Expected measuring time until the campaign ends."""
     candidates: list[Worth] = Field(default_factory=list)
     """Of the screen, most gain for its time first; empty outside of the screen."""
+    simulated: bool = False
+    """Whether the campaign's numbers come from a simulation."""
     detectable: float | None = None
     """Relative effect that the screen's brackets find with 80% power; None before the calibration."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from assay.records.failure import Cause
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Failure, RunIntent, RunOutcome, RunStatus
 from assay.records.state import CampaignState
@@ -75,9 +76,9 @@ def world_of(truths: Truths, *, run_sd: float, run_s: float, launch_s: float, se
 def _outcome(way: str) -> Trouble:
     match way:
         case "blocked":
-            return Failure(stage="load", cause="incompatible", line="simulated: does not start", log="server.log")
+            return Failure(stage="load", cause=Cause.INCOMPATIBLE, line="simulated: does not start", log="server.log")
         case "unstable":
-            return Failure(stage="under-load", cause="illegal-access", line="simulated: dies", log="server.log")
+            return Failure(stage="under-load", cause=Cause.ILLEGAL_ACCESS, line="simulated: dies", log="server.log")
         case "not-applied":
             return RunStatus.NOT_APPLIED
         case _:

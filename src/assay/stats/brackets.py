@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,26 +38,67 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brackets:
-    """All brackets of a series.
+    """Brackets of one series, in time order; the arrays have shape (num_brackets,).
 
-    `contrast` has shape (num_brackets, num_runs): the effects are `contrast @ log_values`, and their covariance is
-    the run-to-run variance times `contrast @ contrast.T`.
+    Each effect is one candidate run, less (1 - w) times the reference run before its block, less w times the one after.
+    So two brackets hang together only where they share a reference run, and the covariance matrix has a narrow band.
     """
 
     candidates: list[str]
     effects: Floats
-    contrast: Floats
+    before: Places
+    """Place in the series of the reference run before the block."""
+    after: Places
+    weight_after: Floats
+    """w: of the later reference run in what is expected at the candidate's place."""
 
     def of(self, candidate: str) -> Brackets:
         """The brackets of one candidate."""
         return self.keep([i for i, name in enumerate(self.candidates) if name == candidate])
 
+    def without(self, candidate: str | None) -> Brackets:
+        """The brackets of all others."""
+        return self.keep([i for i, name in enumerate(self.candidates) if name != candidate])
+
     def keep(self, indices: Sequence[int]) -> Brackets:
-        """Some of the brackets, in the order given."""
+        """Some of the brackets; indices ascend."""
         rows = list(indices)
         return Brackets(
-            candidates=[self.candidates[i] for i in rows], effects=self.effects[rows], contrast=self.contrast[rows]
+            candidates=[self.candidates[i] for i in rows],
+            effects=self.effects[rows],
+            before=self.before[rows],
+            after=self.after[rows],
+            weight_after=self.weight_after[rows],
         )
+
+    def whitened(self, columns: Floats) -> Floats:
+        """The inverse of the covariance, in units of the run-to-run variance, times columns (num_brackets, ...).
+
+        Cost grows with the number of brackets, not with its cube: Cholesky of a band.
+        """
+        band = self.covariance_band()
+        if len(band) == 1:  # no two share a reference run
+            divided: Floats = columns / (band[0] if columns.ndim == 1 else band[0][:, None])
+            return divided
+        from scipy.linalg import solveh_banded
+
+        solved: Floats = solveh_banded(band, columns, lower=True, check_finite=False)
+        return solved
+
+    def covariance_band(self) -> Floats:
+        """Lower band of the covariance, as `scipy.linalg` wants it: row d holds that of brackets i and i + d."""
+        import numpy as np
+
+        count, w = len(self), self.weight_after
+        last_sharing = np.searchsorted(self.before, self.after, side="right") - 1
+        band = np.zeros((1 + int((last_sharing - np.arange(count)).max()), count))
+        band[0] = 1 + (1 - w) ** 2 + w**2
+        for d in range(1, len(band)):
+            same_block = (1 - w[:-d]) * (1 - w[d:]) + w[:-d] * w[d:]
+            next_block = w[:-d] * (1 - w[d:])
+            shares_one = np.where(self.before[d:] == self.after[:-d], next_block, 0.0)
+            band[d, :-d] = np.where(self.before[d:] == self.before[:-d], same_block, shares_one)
+        return band
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -83,11 +125,6 @@ class Span:
     before: int
     after: int
 
-    @property
-    def weight_after(self) -> float:
-        """Of the later reference run in what is expected at the candidate's place."""
-        return (self.at - self.before) / (self.after - self.before)
-
 
 def spans(points: Sequence[Point]) -> list[Span]:
     """Every candidate run that has a reference run somewhere before it and after it; one bracket each."""
@@ -100,13 +137,16 @@ def brackets(points: Sequence[Point]) -> Brackets:
     import numpy as np
 
     found = spans(points)
-    contrast = np.zeros((len(found), len(points)))
-    for row, span in enumerate(found):
-        contrast[row, span.at] = 1.0
-        contrast[row, span.before], contrast[row, span.after] = span.weight_after - 1.0, -span.weight_after
-    names = [name for span in found if (name := points[span.at].candidate) is not None]
+    at, before, after = np.array([(one.at, one.before, one.after) for one in found], dtype=np.int64).reshape(-1, 3).T
     values = np.array([point.log_value for point in points])
-    return Brackets(candidates=names, effects=contrast @ values, contrast=contrast)
+    weight_after = (at - before) / (after - before)
+    return Brackets(
+        candidates=[name for one in found if (name := points[one.at].candidate) is not None],
+        effects=values[at] - (1 - weight_after) * values[before] - weight_after * values[after],
+        before=before,
+        after=after,
+        weight_after=weight_after,
+    )
 
 
 def mean_effect(found: Brackets) -> tuple[float, float]:
@@ -117,7 +157,7 @@ def mean_effect(found: Brackets) -> tuple[float, float]:
     """
     import numpy as np
 
-    weights = np.linalg.solve(found.contrast @ found.contrast.T, np.ones(len(found)))
+    weights = found.whitened(np.ones(len(found)))
     total = float(weights.sum())
     return float(weights @ found.effects) / total, 1.0 / total
 
@@ -134,17 +174,17 @@ def residual_noise(found: Brackets, *, known_zero: Sequence[str] = ()) -> Noise 
     """
     import numpy as np
 
-    free = sorted({name for name in found.candidates if name not in known_zero})
+    free = {name: column for column, name in enumerate(sorted(set(found.candidates) - set(known_zero)))}
     degrees = len(found) - len(free)
     if degrees < 1:
         return None
-    inverse = np.linalg.inv(found.contrast @ found.contrast.T)
-    residual = found.effects
-    if free:
-        design = np.array([[float(name == column) for column in free] for name in found.candidates])
-        beta = np.linalg.solve(design.T @ inverse @ design, design.T @ inverse @ found.effects)
-        residual = found.effects - design @ beta
-    return Noise(variance=float(residual @ inverse @ residual) / degrees, degrees_of_freedom=degrees)
+    design = np.zeros((len(found), len(free)))
+    own = [(row, free[name]) for row, name in enumerate(found.candidates) if name in free]
+    design[[row for row, _ in own], [column for _, column in own]] = 1.0
+    whitened = found.whitened(np.column_stack([found.effects, design]))
+    means = np.linalg.solve(design.T @ whitened[:, 1:], design.T @ whitened[:, 0])
+    squares = float((found.effects - design @ means) @ (whitened[:, 0] - whitened[:, 1:] @ means))
+    return Noise(variance=max(squares, 0.0) / degrees, degrees_of_freedom=degrees)
 
 
 def successive_noise(log_values: Sequence[float]) -> Noise | None:

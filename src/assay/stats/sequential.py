@@ -15,7 +15,7 @@ from typing import Literal
 
 from assay.records.verdict import Effect
 from assay.stats.brackets import Brackets, Noise, mean_effect, pool, residual_noise
-from assay.stats.spending import ONE_LOOK, Looks, nominal_alpha
+from assay.stats.spending import ONE_LOOK, Looks, information, nominal_alpha
 
 PRIOR_DEGREES_CAP = 16.0
 """Most degrees of freedom that the box's noise may lend: arms may differ in noise, so their own data must count."""
@@ -86,6 +86,37 @@ def decide(found: Effect, min_effect: float) -> Decision:
     if found.low > -worth and found.high < worth:
         return "no-effect"
     return "futile" if found.high < worth else "continue"
+
+
+def chance_of_gain(found: Effect, min_effect: float, *, alpha: float, looks: Looks) -> float:
+    """Chance that the last look will show a gain, as predicted from the brackets so far (predictive power).
+
+    The truth is taken to be what was measured, give or take its error (flat prior). Then the estimate at the last look
+    is Student's t around today's, with variance se^2 (1 - r), where r is the share of the last look's information that
+    is there. It has to reach what is worth having and to leave its interval above zero. That an earlier look may show
+    the gain is left out, so the chance is told a little too small.
+
+    Stopping where it is small adopts nothing: error rates and coverage stay as they are, only power is spent.
+
+    Sources: predictive power, Spiegelhalter, Freedman & Blackburn 1986; non-binding stops for futility, Jennison &
+    Turnbull, Group Sequential Methods (2000), section 10.
+
+    Args:
+        found: what is known so far.
+        min_effect: smallest relative effect that counts as a gain.
+        alpha: two-sided error rate over all looks.
+        looks: all that may be taken.
+    """
+    from scipy.special import stdtr
+
+    share = information(found.num_brackets) / information(looks.last)
+    if share >= 1 or found.standard_error <= 0:
+        return float(decide(found, min_effect) == "better")
+    lent_degrees = found.degrees_of_freedom - (found.num_brackets - 1)
+    rate = nominal_alpha(looks.last, looks, alpha, lent_degrees)
+    last_half = -student_quantile(rate / 2, found.degrees_of_freedom) * found.standard_error * math.sqrt(share)
+    missing = max(math.log1p(min_effect), last_half) - found.log_ratio
+    return float(stdtr(found.degrees_of_freedom, -missing / (found.standard_error * math.sqrt(1 - share))))
 
 
 def min_detectable_effect(box: Noise, num_brackets: int, *, alpha: float, power: float = 0.8) -> float:

@@ -71,8 +71,8 @@ CASES = [
     Case(name="lock-memory", title="Lock all memory", predicted=(0.0, 0.02), kind="blocked",
          reason="this build has no flag --mlock-all (nearest: --mlock)", more={"cause": "plan"}),
     Case(name="kv-q8-0-without-flash-attention", title="8-bit KV cache, flash attention off", tier=2,
-         predicted=(-0.05, 0.05), kind="blocked", reason=f"incompatible at stage load: {NO_FLASH}",
-         more={"cause": "incompatible", "line": NO_FLASH}),
+         predicted=(-0.05, 0.05), kind="blocked", reason=f"incompatible-combination at stage load: {NO_FLASH}",
+         more={"cause": "incompatible-combination", "line": NO_FLASH}),
     Case(name="mlock-everything", title="An older spelling", predicted=(0.0, 0.02), kind="blocked",
          reason=f"unknown-flag at stage arguments: {NOT_A_FLAG}", more={"cause": "unknown-flag", "line": NOT_A_FLAG}),
     Case(name="cache-reuse", title="Reuse shifted prefixes", predicted=(0.0, 0.05), kind="not-applied",
@@ -229,7 +229,7 @@ def _screen(runs: _Runs, case: Case) -> list[str]:
     if case.effect is not None and case.kind != "unstable":
         return runs.series(Purpose.SCREEN, "main", case.name, 3, math.log1p(case.effect[0] / 100), ())
     if case.kind in {"blocked", "unstable"}:
-        stages = {"incompatible": "load", "unknown-flag": "arguments", "crashed": "under-load"}
+        stages = {"incompatible-combination": "load", "unknown-flag": "arguments", "crashed": "under-load"}
         failure = Failure.model_validate(
             {"stage": stages[case.more["cause"]], "cause": case.more["cause"], "line": case.more["line"],
              "log": f"runs/r{len(runs.records) + 1:04d}/server.log", "exit_code": 1}

@@ -1,0 +1,100 @@
+"""A target in sentences: what of the machine, the model and the load the plan was calculated from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.plan.situation import Situation
+from assay.plan.target_step import TargetStep, shares
+from assay.records.device import Box
+from assay.records.model_shape import ModelShape
+from assay.records.reasoning import Surroundings
+
+KIB, GIB = 2**10, 2**30
+
+
+def surroundings(situation: Situation) -> Surroundings:
+    """What is known, and what is not."""
+    return Surroundings(
+        sentences=list(_sentences(situation)),
+        missing=[f"{name}: {reason}" for name, reason in situation.missing.items() if reason],
+    )
+
+
+def _sentences(situation: Situation) -> Iterator[str]:
+    yield _machine(situation)
+    if situation.shape is not None:
+        yield _model(situation.shape)
+    else:
+        model = situation.model
+        size = "" if model.size_bytes is None else f", a file of {model.size_bytes / 1e9:.3g} GB"
+        yield f"{model.name or model.architecture}: {model.quantization}{size}."
+    workload = situation.spec.workload
+    yield (
+        f"{workload.concurrency} requests in flight, prompts of {_span(workload.input_tokens)} and answers of "
+        f"{_span(workload.output_tokens)} tokens."
+    )
+    if situation.step is not None:
+        yield from _step(situation.step)
+
+
+def _machine(situation: Situation) -> str:
+    if situation.box is not None:
+        return _box(situation.box)
+    machine = situation.machine
+    gpus = f"{len(machine.gpus)}x {machine.gpus[0].name}" if machine.gpus else "no GPU"
+    cpu = f"{machine.cpu_model}, {machine.usable_cores} cores to use, {machine.memory_bytes / GIB:.0f} GiB of memory"
+    return f"{cpu}; {gpus}."
+
+
+def _box(box: Box) -> str:
+    device = box.device
+    memory, shared = device.fact("memory_bytes"), device.fact("smem_per_block_bytes")
+    capability, rate = device.fact("compute_capability"), device.fact("memory_read_bytes_per_s")
+    told = [
+        f"{memory.value / GIB:.0f} GiB" if memory else "",
+        f"{rate.value / 1e12:.3g} TB/s ({rate.basis})" if rate else "",
+        f"compute capability {capability.value:g}" if capability else "",
+        f"{shared.value / KIB:.0f} KiB of shared memory a block" if shared else "",
+        device.link if box.count > 1 else "",
+    ]
+    each = "each " if box.count > 1 else ""
+    return f"{box.name}, {each}{', '.join(filter(None, told))}."
+
+
+def _model(shape: ModelShape) -> str:
+    weights = shape.weight_bytes
+    experts = f", {shape.num_experts} experts of which a token takes {shape.top_k}" if shape.is_moe else ", no experts"
+    return (
+        f"{shape.name}: {shape.num_layers} layers{experts}; {shape.parameters / 1e9:.3g} B parameters in "
+        f"{weights / 1e9:.3g} GB ({8 * weights / shape.parameters:.2g} bits a weight), "
+        f"{shape.cache_bytes_per_token() / 1e3:.3g} kB of cache a token in BF16."
+    )
+
+
+def _step(step: TargetStep) -> Iterator[str]:
+    point = step.point
+    tokens = step.memory.cache_tokens
+    held = f" {point.held_back[0].upper()}{point.held_back[1:]}." if point.held_back else ""
+    yield (
+        f"Served as {step.served.layout.name}, the cache holds {tokens:,} tokens: {tokens // step.tokens_each:,} "
+        f"sequences of {step.tokens_each:,}; {point.asked:,} are asked for and {point.running:,} run at once.{held}"
+    )
+    parts = sorted(shares(point.decode).items(), key=lambda one: -one[1])
+    told = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)  # noqa: PLR2004 - a percent
+    low, high = point.decode.time_s.low * 1e3, point.decode.time_s.high * 1e3
+    yield (
+        f"By calculation a decode step of {point.running:,} takes {point.decode.time_s.mid * 1e3:.3g} ms "
+        f"({low:.3g} to {high:.3g}): {told}."
+    )
+    if point.decode.tokens_per_expert is not None and point.decode.experts_hit is not None:
+        yield (
+            f"Its tokens touch {point.decode.experts_hit:.0f} experts of a layer, "
+            f"{point.decode.tokens_per_expert:.3g} tokens each."
+        )
+    if point.prompt_share:
+        yield f"Prompts take {point.prompt_share:.0%} of the time."
+
+
+def _span(bounds: tuple[int, int]) -> str:
+    return f"{bounds[0]:,}" if bounds[0] == bounds[1] else f"{bounds[0]:,} to {bounds[1]:,}"
