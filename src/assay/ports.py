@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +31,8 @@ class Server(Protocol):
     """http://127.0.0.1:PORT."""
     model_name: str
     """What requests put into `model`."""
+    extra_body: Mapping[str, bool | int | float | str]
+    """Fields that every measured request carries for this engine."""
 
     def wait_ready(self, timeout_s: float) -> float:
         """Block until it serves; return seconds since launch.
@@ -171,8 +173,11 @@ class RunFiles(Protocol):
     def read_samples(self, run_id: str) -> list[RequestSample]:
         """What `write_samples` wrote; an empty list when there is none."""
 
+    def masked(self, run_id: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Content without the secrets that this run was started with."""
+
     def hashes(self, run_id: str) -> dict[str, str]:
-        """SHA-256 of each file of a run."""
+        """SHA-256 of each file of a run; its logs are masked first."""
 
     def write_json(self, run_id: str, name: str, content: dict[str, Any]) -> None:
         """A JSON file, atomically, secrets redacted."""

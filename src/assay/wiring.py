@@ -34,6 +34,11 @@ def engine(name: str) -> Engine:
     return adapter
 
 
+def engine_names() -> list[str]:
+    """Every adapter's name."""
+    return sorted({point.name for point in entry_points(group="assay.engines")})
+
+
 def probe() -> Probe:
     """The machine probe."""
     from assay.probes.machine import create
@@ -49,6 +54,7 @@ def bench(
     from assay import load, process
     from assay.campaign.bench import Bench
     from assay.catalogue.documents import FolderDocuments
+    from assay.engines.launch_prefix import end_orphan
     from assay.process.guardian import guard
     from assay.store.files import CampaignFolder
 
@@ -63,7 +69,7 @@ def bench(
             documents=FolderDocuments(folder),
             progress=progress,
             free_port=process.free_port,
-            end_recorded=process.end_recorded,
+            end_recorded=end_orphan,
             end_marked=process.end_marked,
             expect=guardian.expect,
             target=target,

@@ -104,7 +104,7 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
         UsageError: the campaign is not finished yet.
     """
     from assay import wiring
-    from assay.plan.arms import arm_with
+    from assay.plan.arms import arm_with, build_for
     from assay.plan.composing import stack_of
     from assay.render.export import export as render
     from assay.render.words import is_simulated
@@ -116,8 +116,8 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     arm = arm_with(state.spec.target, stack_of(state) if confirmed else [])
     engine = wiring.engine(state.spec.target.engine)
     model = (_artifact_path(folder, state) if confirmed else None) or state.model.path
-    argv = engine.argv(state.build, model, arm.flags, 8080)
-    return render(kind, argv, state.spec.target.env, simulated=is_simulated(state))
+    argv = engine.argv(build_for(state.build, arm), model, arm.flags, 8080)
+    return render(kind, argv, {**state.spec.target.env, **arm.env}, simulated=is_simulated(state))
 
 
 def _artifact_path(folder: Path, state: CampaignState) -> str | None:
@@ -136,7 +136,7 @@ def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
     import shlex
 
     from assay import wiring
-    from assay.plan.arms import arm_with, baseline_arm
+    from assay.plan.arms import arm_with, baseline_arm, build_for
     from assay.plan.composing import stack_of
     from assay.store.redact import redact
 
@@ -145,13 +145,23 @@ def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
     if state.stack:
         arms["stack"] = arm_with(state.spec.target, stack_of(state))
     models = {"baseline": state.model.path, "stack": _artifact_path(folder, state) or state.model.path}
-    argvs = {name: engine.argv(state.build, models[name], arm.flags, 8080) for name, arm in arms.items()}
-    return {name: shlex.join(redact(argv)) for name, argv in argvs.items()}
+    argvs = {
+        name: engine.argv(build_for(state.build, arm), models[name], arm.flags, 8080) for name, arm in arms.items()
+    }
+    return {
+        name: shlex.join([*_settings(redact({**state.spec.target.env, **arms[name].env})), *redact(argv)])
+        for name, argv in argvs.items()
+    }
+
+
+def _settings(env: dict[str, str]) -> list[str]:
+    """Environment variables as `env NAME=value ...`, which every shell starts; nothing where there are none."""
+    return ["env", *(f"{name}={value}" for name, value in env.items())] if env else []
 
 
 def _latencies(folder: Path, state: CampaignState) -> dict[str, dict[str, list[float]]] | None:
     """Per-request latencies of the confirmation's two arms, from their samples."""
-    from assay.plan.evidence import CONFIRMATION, valid_runs
+    from assay.plan.series import CONFIRMATION, valid_runs
     from assay.store.files import CampaignFolder
 
     files = CampaignFolder(folder)

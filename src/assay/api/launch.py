@@ -77,7 +77,10 @@ def serving(target: str, log: Path, start_timeout_s: float) -> Iterator[Serving]
         return
     from assay.ports import LaunchFailed
     from assay.process.guardian import guard
+    from assay.store.log_file import mask_log, mask_values
+    from assay.store.redact import redact, secret_values
 
+    secrets = secret_values(split(target))
     token = f"{os.getpid()}-{log.name}"
     with guard() as guardian:
         guardian.expect(token)
@@ -88,10 +91,12 @@ def serving(target: str, log: Path, start_timeout_s: float) -> Iterator[Serving]
         except LaunchFailed as failed:
             failure = failed.failure
             raise EngineError(
-                f"{target} does not start: {failure.cause}: {failure.line}", hint=f"read {log}"
+                redact(f"{target} does not start: {failure.cause}: {mask_values(failure.line, secrets)}"),
+                hint=f"read {log}",
             ) from failed
         finally:
             server.stop()
+            mask_log(log, secrets)
 
 
 def _start(target: str, log: Path, token: str) -> Started:

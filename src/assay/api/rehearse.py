@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 DEFAULT_RUN_SD = 0.015
 """Run-to-run noise where nothing was calibrated: between the 0.5% of a locked GPU and the 3% of a shared one."""
-LAUNCH_SHARE = 0.5
-"""Of `target.start_timeout_s` that a launch is assumed to take where none was recorded."""
 
 
 def rehearse(
@@ -102,6 +100,7 @@ def _step_facts(state: CampaignState) -> StepFacts:
 
 
 def _known(state: CampaignState, run_sd: float | None, launch_s: float | None) -> Known:
+    from assay.plan.cost import trial_cost
     from assay.plan.runs import median_run_s
     from assay.rehearsal.outlook import Known
 
@@ -119,11 +118,8 @@ def _known(state: CampaignState, run_sd: float | None, launch_s: float | None) -
             launch_s=starts[len(starts) // 2], run_s_source="the record's runs",
         )  # fmt: skip
     told = "a launch as given with --launch" if launch_s is not None else "a launch of half the start timeout, assumed"
-    launch = LAUNCH_SHARE * state.spec.target.start_timeout_s if launch_s is None else launch_s
-    workload = state.spec.workload
-    loads = 1 + len(workload.points)
-    load_s = loads * (workload.warmup_min_s + workload.windows * workload.window_s)
+    cost = trial_cost(state.spec, launch_s)
     return Known(
-        run_sd=run_sd, run_sd_source=noise, run_sd_freedom=freedom, run_s=launch + load_s + 1.0, launch_s=launch,
+        run_sd=run_sd, run_sd_source=noise, run_sd_freedom=freedom, run_s=cost.run_s + 1.0, launch_s=cost.launch_s,
         run_s_source=f"{told}, and the workload's windows",
     )  # fmt: skip

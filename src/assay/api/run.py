@@ -37,9 +37,9 @@ def run(
     from assay.store.spec_file import read_spec
 
     plan(folder, catalogue=catalogue)
-    target = read_spec(folder / SPEC).target
     with SqliteRecord(folder / "assay.db") as record, record.lock():
         state = fold(record.events())
+        target = read_spec(folder / SPEC, declared=state.spec).target
         refuse_another(state, target)
         with wiring.bench(folder, record, state, target, progress, host()) as bench:
             for verdict in bench.state.verdicts.values():
@@ -53,7 +53,7 @@ def run(
 
 def _remember(state: CampaignState, progress: Progress) -> None:
     """What became of the predictions, for later campaigns on machines of this class; of real machines only."""
-    from assay.plan.credibility import score
+    from assay.plan.scoring import score
     from assay.render.words import is_simulated
     from assay.store.credibility_file import remember
 

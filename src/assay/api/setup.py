@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from assay.plan.hypotheses import Plan
     from assay.ports import Engine
     from assay.records.assessment import Assessment
+    from assay.records.hypothesis import Hypothesis
     from assay.records.machine import EngineBuild
     from assay.records.scoring import PredictionScore
     from assay.records.spec import CampaignSpec
     from assay.records.state import CampaignState
 
 SPEC = "assay.toml"
+PYTHON_ENGINES = frozenset({"vllm", "sglang", "trtllm-serve"})
+"""Programs that have subcommands, only one of which serves."""
 
 
 def init(folder: Path, spec: CampaignSpec) -> Path:
@@ -44,12 +47,19 @@ def init_from_command(folder: Path, command: str, *, name: str | None = None) ->
         UsageError: it names no model, or cannot be split.
     """
     from assay import wiring
+    from assay.api.command_target import target_of
     from assay.records.spec import CampaignSpec, Target
 
+    if (python_engine := target_of(command)) is not None:
+        return init(folder, CampaignSpec(name=name or folder.name, target=python_engine))
     words = split(command)
     executable, flags = words[0], read_flags(words[1:])
     model = next((flags.pop(key) for key in ("--model", "-m") if key in flags), None)
     flags = {name: value for name, value in flags.items() if name not in wiring.engine("llamacpp").owned}
+    if not isinstance(model, str) and Path(executable).name in PYTHON_ENGINES:
+        raise UsageError(
+            f"{command} starts no server whose model is known", hint="give the whole command, as `vllm serve MODEL`"
+        )
     if not isinstance(model, str):
         raise UsageError(f"no --model in: {command}", hint="Assay serves a local GGUF file: add `--model FILE.gguf`")
     target = Target(model=str(Path(model).expanduser().resolve()), executable=executable, flags=flags)
@@ -59,40 +69,28 @@ def init_from_command(folder: Path, command: str, *, name: str | None = None) ->
     return init(folder, CampaignSpec(name=name or folder.name, target=target))
 
 
-def init_from_url(folder: Path, url: str, *, name: str | None = None) -> Path:
-    """Write assay.toml from what a running llama.cpp server says of itself (`/props`).
+def init_from_url(
+    folder: Path, url: str, *, name: str | None = None, model: str | None = None, api_key_env: str | None = None
+) -> Path:
+    """Write assay.toml from what a running server says of itself.
+
+    A llama.cpp server is started again with changes; every other one is measured and left as it is.
+
+    Args:
+        folder: where.
+        url: of any OpenAI-compatible server.
+        name: of the campaign.
+        model: as the server lists it; needed where it serves several.
+        api_key_env: name of the environment variable that holds the server's key.
 
     Raises:
-        UsageError: nobody answers there, or it is not a llama.cpp server.
+        UsageError: nobody answers there, or it serves several models and none was named.
     """
-    import json
-    from urllib.error import URLError
-    from urllib.request import urlopen
+    from assay.api.init_url import target_at
+    from assay.records.spec import CampaignSpec
 
-    from assay.records.spec import CampaignSpec, Target
-
-    base = url.rstrip("/").removesuffix("/v1")
-    if not base.startswith(("http://", "https://")):
-        raise UsageError(f"{url} is not an http URL", hint="for example http://127.0.0.1:8080")
-    try:
-        with urlopen(f"{base}/props", timeout=5) as response:  # noqa: S310 - scheme checked above
-            props: dict[str, Any] = json.load(response)
-    except (URLError, OSError, ValueError) as error:
-        raise UsageError(
-            f"{base}/props did not answer as a llama.cpp server does: {error}",
-            hint="give the launch command instead: `assay init --command 'llama-server --model ...'`",
-        ) from error
-    settings = props.get("default_generation_settings", {})
-    slots, context = props.get("total_slots"), settings.get("n_ctx")
-    flags: dict[str, bool | int | float | str] = {}
-    if isinstance(slots, int):
-        flags["--parallel"] = slots
-    if isinstance(slots, int) and isinstance(context, int):
-        flags["--ctx-size"] = slots * context
-    model = props.get("model_path")
-    if not isinstance(model, str):
-        raise UsageError(f"{base}/props names no model_path", hint="give the launch command with --command")
-    return init(folder, CampaignSpec(name=name or folder.name, target=Target(model=model, flags=flags)))
+    target = target_at(url, model=model, api_key_env=api_key_env)
+    return init(folder, CampaignSpec(name=name or folder.name, target=target))
 
 
 def assess(folder: Path | None = None, *, machine: Path | None = None, save: Path | None = None) -> Assessment:
@@ -171,38 +169,61 @@ def plan(folder: Path, *, catalogue: Path | None = None) -> CampaignState:
     """
     from assay.store.record import SqliteRecord
 
-    spec = _spec(folder)
+    if not (folder / "assay.db").exists():
+        _spec(folder)  # a question that is wrong leaves no record behind
     with SqliteRecord(folder / "assay.db", create=True) as record, record.lock():
-        return _planned(folder, spec, record, catalogue)
+        return _planned(folder, record, catalogue)
 
 
-def _planned(folder: Path, spec: CampaignSpec, record: Any, catalogue: Path | None) -> CampaignState:
+def _planned(folder: Path, record: Any, catalogue: Path | None) -> CampaignState:
+    from assay.api.plan_documents import abouts
+    from assay.api.secret_flags import refuse_secret_deltas
     from assay.catalogue.documents import FolderDocuments
     from assay.plan.fold import fold, settled
     from assay.records.event import EventKind
 
     if not record.events():
-        record.append(EventKind.CAMPAIGN_CREATED, _created(spec))
+        record.append(EventKind.CAMPAIGN_CREATED, _created(_spec(folder)))
     state = fold(record.events())
-    _refuse_changed_spec(folder, spec, state)
+    _refuse_changed_spec(folder, _spec(folder, declared=state.spec), state)
     documents = FolderDocuments(folder)
-    passed_over = state.passed_over
+    passed_over, earlier = state.passed_over, state.earlier_scores
+    reasoning: dict[str, Any] = {}
     if not state.planned:
         found = _found(folder, state, catalogue)
-        documents.write(found.hypotheses)
+        refuse_secret_deltas(found.hypotheses)
+        earlier = _earlier_scores(state)
+        documents.write(found.hypotheses, abouts(state, found, earlier))
         passed_over = found.passed_over
-    hypotheses = documents.read()
+        reasoning = {"reasoning": found.reasoning.model_dump(mode="json")}
+    hypotheses = [_searchable(state, hypothesis) for hypothesis in documents.read()]
+    refuse_secret_deltas(hypotheses)
     if not state.planned or settled(hypotheses, state.dials) != state.hypotheses:
         dumped = [hypothesis.model_dump(mode="json") for hypothesis in hypotheses]
-        earlier = state.earlier_scores if state.planned else _earlier_scores(state)
         payload = {
             "hypotheses": dumped,
             "passed_over": passed_over,
             "earlier_scores": [one.model_dump(mode="json") for one in earlier],
+            **reasoning,
         }
         record.append(EventKind.PLAN_WRITTEN, payload)
         state = fold(record.events())
     return state
+
+
+def _searchable(state: CampaignState, hypothesis: Hypothesis) -> Hypothesis:
+    """A hypothesis whose dial cannot be searched here is blocked now: found out later, it would end the campaign."""
+    dial = hypothesis.optimization.dial
+    if dial is None or hypothesis.status != "planned" or hypothesis.id in state.dials:
+        return hypothesis
+    from assay.plan.dials import ground_of
+
+    try:
+        ground_of(state, dial)
+    except UsageError as error:
+        reason = f"its dial cannot be searched: {error.message}; {error.hint}"
+        return hypothesis.model_copy(update={"status": "blocked", "blocked_reason": reason})
+    return hypothesis
 
 
 def _earlier_scores(state: CampaignState) -> list[PredictionScore]:
@@ -233,8 +254,16 @@ def _created(spec: CampaignSpec) -> dict[str, Any]:
 
 def _check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> None:
     """The baseline's flags must exist in this build, under the spellings that conditions and deltas use."""
+    from assay.api.secret_flags import refuse_secret_flags
+
     flags = spec.target.flags
+    if spec.target.launch != build.launch:
+        raise UsageError(
+            f"target.launch: the {engine.name} adapter starts its server as a plain process only",
+            hint="remove target.launch; docs/engines.md says which adapters take one",
+        )
     engine.argv(build, spec.target.model, flags, 1)  # refuses flags that Assay sets itself
+    refuse_secret_flags(flags, "target.flags")
     if reason := engine.check_flags(build, flags):
         raise UsageError(f"target.flags: {reason}", hint="mend it in assay.toml; the build's own --help is the list")
     for name, long_name in zip(flags, engine.canonical(build, flags), strict=True):
@@ -247,6 +276,7 @@ def _check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> N
 
 def _found(folder: Path, state: CampaignState, catalogue: Path | None) -> Plan:
     from assay import wiring
+    from assay.api.plan_facts import findings, situation_of, snapshot_here
     from assay.catalogue.loader import builtin_folder, load
     from assay.plan.hypotheses import build
 
@@ -255,29 +285,32 @@ def _found(folder: Path, state: CampaignState, catalogue: Path | None) -> Plan:
     extra = [folder / name for name in spec.policy.catalogue]
     engine = wiring.engine(spec.target.engine)
     entries = load([*own, *extra], spec.target.engine)
+    situation = situation_of(
+        spec, state.machine, state.build, state.model, folder=folder, snapshot=snapshot_here(folder)
+    )  # fmt: skip
     return build(
-        entries, spec, state.machine, state.build, state.model, lambda flags: engine.check_flags(state.build, flags)
-    )
+        entries, spec, state.machine, state.build, state.model,
+        lambda flags: engine.check_flags(state.build, flags), situation=situation, findings=findings(situation),
+    )  # fmt: skip
 
 
 def _refuse_changed_spec(folder: Path, spec: CampaignSpec, state: CampaignState) -> None:
     """The question and its thresholds are declared before the first measurement, and stand."""
-    from assay.store.spec_file import spec_hash
+    from assay.store.spec_declared import differences
 
-    if spec_hash(spec) != spec_hash(state.spec):
+    if changed := differences(spec, state.spec):
         raise UsageError(
-            f"{folder / SPEC} changed after the campaign was created (spec hash {spec_hash(spec)[:12]}, "
-            f"recorded {spec_hash(state.spec)[:12]})",
+            f"{folder / SPEC} changed after the campaign was created: {'; '.join(changed)}",
             hint="undo the change, or ask the new question in a new folder: thresholds are not moved after measuring",
         )
 
 
-def _spec(folder: Path) -> CampaignSpec:
+def _spec(folder: Path, *, declared: CampaignSpec | None = None) -> CampaignSpec:
     from assay.store.spec_file import read_spec
 
     if not (folder / SPEC).exists():
         raise UsageError(f"{folder} has no {SPEC}", hint="write one with `assay init`")
-    return read_spec(folder / SPEC)
+    return read_spec(folder / SPEC, declared=declared)
 
 
 def _record_sentence(folder: Path | None) -> str | None:
@@ -300,17 +333,18 @@ def read_flags(words: list[str]) -> dict[str, Any]:
         is_flag = word.startswith("-") and not _is_number(word)
         if is_flag and "=" in word:
             key, value = word.split("=", 1)
-            flags[key], name = _value(value), None
+            flags[key], name = as_value(value), None
         elif is_flag:
             flags[word], name = True, word
         elif name is None:
             raise UsageError(f"{word!r} in the launch command belongs to no flag", hint="quote values with spaces")
         else:
-            flags[name], name = _value(word), None
+            flags[name], name = as_value(word), None
     return flags
 
 
-def _value(text: str) -> int | float | str:
+def as_value(text: str) -> int | float | str:
+    """A word of a command: a number where it is one."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -320,7 +354,7 @@ def _value(text: str) -> int | float | str:
 
 
 def _is_number(text: str) -> bool:
-    return not isinstance(_value(text), str)
+    return not isinstance(as_value(text), str)
 
 
 __all__ = ["assess", "init", "init_from_command", "init_from_url", "plan"]

@@ -55,6 +55,8 @@ def quick_limits(state: CampaignState) -> list[str]:
 
 
 def _about_the_command(state: CampaignState) -> str:
+    if state.spec.target.url is not None:
+        return "Nothing to ship: the server is not ours. The command that measures it again:"
     if not state.stack:
         return "Launch command to ship (the baseline: nothing was adopted):"
     if state.headline and state.headline.confirmed:

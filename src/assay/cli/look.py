@@ -104,4 +104,4 @@ def next_command(folder: Path, as_json: bool, why: bool) -> None:
 
         show(next_view(step))
     else:
-        show(step.text)
+        show(f"SIMULATED: {step.text}" if step.simulated else step.text)

@@ -24,15 +24,24 @@ MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
         "assay init --model qwen.gguf --concurrency 16",
         "assay init --command 'llama-server -m qwen.gguf -c 8192 -np 4'",
         "assay init --url http://127.0.0.1:8080",
+        "assay init --url https://api.example.com --model llama-3.1-8b --api-key-env TEAM_API_KEY",
         "assay init --folder my-campaign --model embedded",
     ],
     exits={0: "written", 2: "there is an assay.toml already, or no such model or server", 6: "it cannot be written"},
 )
 @options.folder
 @options.as_json
-@click.option("--model", help="Path of a GGUF file, or `embedded`: a small model that comes as a package.")
+@click.option(
+    "--model",
+    help="Path of a GGUF file, or `embedded`: a small model that comes as a package. With --url: its name there.",
+)
 @click.option("--command", "launch", help="Today's launch command, as one quoted string: flags and model are taken.")
-@click.option("--url", help="A running llama.cpp server: model, slots and context are read from it.")
+@click.option(
+    "--url",
+    help="A running server. llama.cpp tells its model, slots and context, and is started again; every other one is"
+    " measured as it is.",
+)
+@click.option("--api-key-env", metavar="NAME", help="With --url: environment variable that holds the server's API key.")
 @click.option(
     "--executable",
     show_default="llama-server in PATH, else the embedded one",
@@ -46,6 +55,7 @@ def init(
     name: str | None,
     launch: str | None,
     url: str | None,
+    api_key_env: str | None,
     model: str | None,
     executable: str | None,
     concurrency: int | None,
@@ -55,7 +65,9 @@ def init(
     Give one of --model, --command and --url; with none of them, at a terminal, it asks. Then read the file: target,
     workload, objective, budget and error rates stand once the campaign has been planned.
     """
-    given = GivenTarget(model=model, launch=launch, url=url, executable=executable, concurrency=concurrency)
+    given = GivenTarget(
+        model=model, launch=launch, url=url, executable=executable, concurrency=concurrency, api_key_env=api_key_env
+    )
     path = write_spec(folder, name or folder.name, given)
     if as_json:
         show_json({"spec": str(path)})
@@ -71,7 +83,7 @@ def write_spec(folder: Path, name: str, given: GivenTarget) -> Path:
     """
     given.refuse_contradictions()
     if given.url:
-        return api.init_from_url(folder, given.url, name=name)
+        return api.init_from_url(folder, given.url, name=name, model=given.model, api_key_env=given.api_key_env)
     if given.launch:
         try:
             return api.init_from_command(folder, given.launch, name=name)
@@ -133,7 +145,11 @@ def assess(folder: Path, as_json: bool, machine: Path | None, save: Path | None)
 @click.command(
     cls=TeachingCommand,
     needs="assay.toml, written by `assay init`, and the engine it names.",
-    examples=["assay plan", "assay plan --folder my-campaign --json"],
+    examples=[
+        "assay plan",
+        "assay plan --folder my-campaign --json",
+        "assay plan --explain mscclpp",
+    ],
     exits={
         0: "planned",
         2: "assay.toml or a document is wrong, or the question changed after it was asked",
@@ -143,13 +159,17 @@ def assess(folder: Path, as_json: bool, machine: Path | None, save: Path | None)
 )
 @options.folder
 @options.as_json
-def plan(folder: Path, as_json: bool) -> None:
+@click.option("--explain", metavar="ENTRY", help="Why this entry is planned, blocked or skipped, with the numbers.")
+def plan(folder: Path, as_json: bool, explain: str | None) -> None:
     """Write each optimization that applies here up as a document, and the todo.
 
     Documents that are there already are read back with your edits (priority, approval, cancellation). Flags that the
     installed engine does not have are blocked now, with the reason, before they cost anything. Starts no server.
     """
     api.plan(folder)
+    if explain is not None:
+        _explain(folder, explain, as_json=as_json)
+        return
     items = api.todo(folder)
     left = api.next_step(folder).remaining_s
     if as_json:
@@ -162,4 +182,25 @@ def plan(folder: Path, as_json: bool) -> None:
     click.echo(f"{len(items)} documents in {folder / 'improvements'}; read and edit them", err=True)
     if num_passed_over := len(api.passed_over(folder)):
         click.echo(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all", err=True)
-    click.echo(f"measuring takes about {duration_words(left)}: assay run", err=True)
+        click.echo("of one entry, with the numbers: assay plan --explain ENTRY", err=True)
+    starts = "" if api.status(folder).runs else ", and longer where the server takes more than seconds to start"
+    click.echo(f"measuring takes about {duration_words(left)}{starts}: assay run", err=True)
+
+
+def _explain(folder: Path, name: str, *, as_json: bool) -> None:
+    from assay.api.plan_explained import explained
+
+    found = explained(folder, name)
+    if as_json:
+        show_json(
+            {
+                **found.reasoning.model_dump(mode="json"),
+                "surroundings": found.plan.surroundings.model_dump(mode="json"),
+                "worth": found.worth.model_dump(mode="json") if found.worth else None,
+                "corrected": found.corrected.model_dump(mode="json") if found.corrected else None,
+            }
+        )
+        return
+    from assay.render.reasoning_view import reasoning_view
+
+    show(reasoning_view(found.reasoning, found.plan, found.worth, found.corrected))

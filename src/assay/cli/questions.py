@@ -24,6 +24,7 @@ class GivenTarget:
     url: str | None
     executable: str | None
     concurrency: int | None
+    api_key_env: str | None = None
 
     def refuse_contradictions(self) -> None:
         """Refuse what could only be ignored.
@@ -33,7 +34,9 @@ class GivenTarget:
         """
         sources = {"--model": self.model, "--command": self.launch, "--url": self.url}
         given = [option for option, value in sources.items() if value is not None]
-        if len(given) > 1:
+        if self.api_key_env and not self.url:
+            raise UsageError("--api-key-env belongs to --url", hint="add the server's address: --url http://...")
+        if len(given) > 1 and given != ["--model", "--url"]:
             raise UsageError(f"{' and '.join(given)} contradict each other", hint="give one of them")
         if given and not sources[given[0]]:
             raise UsageError(f"{given[0]} is empty", hint="see `assay init --help`")
@@ -42,7 +45,8 @@ class GivenTarget:
         if unused and given and given != ["--model"]:
             where = "target.executable and workload.concurrency"
             raise UsageError(
-                f"{' and '.join(unused)} cannot be given with {given[0]}", hint=f"edit {where} in assay.toml afterwards"
+                f"{' and '.join(unused)} cannot be given with {given[-1]}",
+                hint=f"edit {where} in assay.toml afterwards",
             )
 
 

@@ -65,7 +65,8 @@ def spec_of(request: LoadRequest) -> BenchSpec:
         warmup_min_s=workload.warmup_min_s,
         warmup_max_s=workload.warmup_max_s,
         seed=request.seed,
-        extra_body={"cache_prompt": False},
+        api_key_env=request.api_key_env,
+        extra_body=request.extra_body,
     )
 
 

@@ -51,7 +51,7 @@ def _identity(found: Assessment) -> RenderableType:
 
 def _target(found: Assessment) -> RenderableType:
     build, model = found.build, found.model
-    size = f", {model.size_bytes / MIB_BYTES:.0f} MiB" if model else ""
+    size = f", {model.size_bytes / MIB_BYTES:.0f} MiB" if model and model.size_bytes is not None else ""
     return facts(
         [
             ("engine", f"{build.version} from {build.source}" if build else f"none: {found.build_problem}"),

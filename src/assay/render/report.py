@@ -14,7 +14,7 @@ from assay.records.verdict import VerdictKind
 from assay.render import rehearsal_view, stack_facts, words
 from assay.render import report_facts as facts
 from assay.render.pages import environment
-from assay.render.report_charts import Latencies, charts
+from assay.render.report_charts import Latencies, charts, fronts
 from assay.render.scoring_facts import scoring
 from assay.units import GIB_BYTES
 
@@ -39,9 +39,10 @@ def report_html(
         step: where a step of the target's load goes, by calculation.
     """
     simulated = simulated or words.is_simulated(state)
-    drawn = charts(state, latencies, f"{words.SIMULATED}: " if simulated else "")
+    mark = f"{words.SIMULATED}: " if simulated else ""
+    drawn = {"charts": charts(state, latencies, mark), "fronts": fronts(state, mark)}
     context = _context(state, launch_commands, simulated=simulated, step=step)
-    return _environment(autoescape=True).get_template("report.html.j2").render(context, charts=drawn)
+    return _environment(autoescape=True).get_template("report.html.j2").render(context, **drawn)
 
 
 def report_markdown(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from assay.plan.dial_front import outcomes
+from assay.plan.dial_runs import series_of
 from assay.records.run import RunStatus
+from assay.records.spec import MetricName
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Effect
 from assay.render import svg
+from assay.render.dials_view import front_chart
 from assay.render.report_facts import objective
 from assay.render.scoring_chart import calibration
 from assay.render.words import (
@@ -21,6 +25,8 @@ from assay.render.words import (
 from assay.units import seconds
 
 Latencies = Mapping[str, Mapping[str, Sequence[float]]]
+THROUGHPUT: MetricName = "output_tokens_per_s"
+LATENCY: MetricName = "tpot_p50_s"
 LONG_PAUSE_S = 600.0
 """A pause from which on the run chart leaves it out, and says so."""
 
@@ -41,6 +47,17 @@ def charts(state: CampaignState, latencies: Latencies | None, mark: str) -> dict
         "ttft": _distribution(latencies, "ttft_s", f"{mark}Time to first token, baseline and stack"),
         "tpot": _distribution(latencies, "tpot_s", f"{mark}Time per output token, baseline and stack"),
     }
+
+
+def fronts(state: CampaignState, mark: str) -> dict[str, str]:
+    """Of every dial that was searched: its settings' throughput against their latency; by hypothesis."""
+    drawn = {}
+    for hypothesis in state.hypotheses:
+        found = outcomes(state, series_of(hypothesis.id), THROUGHPUT, LATENCY)
+        if len(found) > 1:
+            title = f"{mark}{hypothesis.id}: throughput against latency of every setting that was run"
+            drawn[hypothesis.id] = front_chart(found, title, UNITS[THROUGHPUT][0], "TPOT p50")
+    return drawn
 
 
 def _forest(state: CampaignState, title: str) -> str:

@@ -9,8 +9,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from assay.plan.evidence import CONFIRMATION, MAIN, valid_runs
 from assay.plan.scores import metric_value
+from assay.plan.series import CONFIRMATION, MAIN, valid_runs
 from assay.plan.todo import todo
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Measures, Purpose, RunStatus

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from assay.plan.credibility import outlooks, score
+from assay.plan.scoring import score
+from assay.plan.worth import open_outlooks
 from assay.records.scoring import Outlook, PredictionScore
 from assay.records.state import CampaignState
 from assay.render import svg
@@ -21,7 +22,7 @@ def calibration(state: CampaignState, title: str) -> str:
     if not measured:
         return ""
     rows = [_measured(one) for one in sorted(measured, key=_highest_first)]
-    rows += [_open(one) for one in sorted(outlooks(state, state.earlier_scores), key=_highest_first)]
+    rows += [_open(one) for one in sorted(open_outlooks(state), key=_highest_first)]
     return svg.intervals(rows, title)
 
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from assay.plan.credibility import learn, outlooks, score
+from assay.plan.credibility import learn
+from assay.plan.scoring import score
+from assay.plan.worth import open_outlooks
 from assay.records.scoring import (
     NOMINAL_COVERAGE,
     Z_NOMINAL,
@@ -80,7 +82,7 @@ def scoring(state: CampaignState) -> Scoring:
         sentences=[*_hits(effects), *_bias(learn(scores, own), own)],
         details=[*_inside(effects), *_naive(effects, state.spec.objective.min_effect), *_usable(usable)],
         rows=[_row(one) for one in scores],
-        left=[_left(one) for one in outlooks(state, state.earlier_scores)],
+        left=[_left(one) for one in open_outlooks(state)],
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from assay.plan.evidence import MAIN, composition, point_effects, valid_runs
+from assay.plan.evidence import point_effects
 from assay.plan.interactions import interactions
 from assay.plan.scores import point_names
+from assay.plan.series import MAIN, composition, valid_runs
 from assay.records.spec import MAIN_POINT
 from assay.records.state import CampaignState
 from assay.records.verdict import Effect

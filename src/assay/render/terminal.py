@@ -117,17 +117,29 @@ def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
 
 def todo_table(items: Sequence[TodoItem]) -> RenderableType:
     """The todo."""
-    table = _table("id, content", "status", "priority", "tier", "verdict")
+    known = next((item.corrected for item in items if item.corrected), None)
+    table = _table("id, content", "status", "priority", "tier", *(["predicted"] if known else []), "verdict")
     table.columns[3].justify = "right"
     for column in table.columns[1:3]:
         column.no_wrap = True
+    told = [f"{words.SIMULATED}: nothing here was measured on a machine"] if any(i.simulated for i in items) else []
+    told += [f"predicted: as stated; => corrected by {words.corrected_by(known)}"] if known else []
+    table.caption = "\n".join(told) or None
     for item in items:
         verdict = words.verdict_words(item.verdict) if item.verdict else words.NOTHING
         content = Text.assemble(_broken(item.id, NAME_WIDTH), "\n", (item.content, "dim"))
         status = item.status.replace("in_progress", "in progress")
         style = STATUS_STYLE.get(item.status, "")
-        table.add_row(content, status, item.priority, str(item.tier), verdict, style=style)
+        predicted = [_predicted(item)] if known else []
+        table.add_row(content, status, item.priority, str(item.tier), *predicted, verdict, style=style)
     return table
+
+
+def _predicted(item: TodoItem) -> str:
+    stated = words.short_range_words(item.predicted) if item.predicted else words.NOTHING
+    if item.corrected is None:
+        return stated
+    return f"{stated}\n=> {words.short_range_words((item.corrected.low, item.corrected.high))}"
 
 
 def passed_over_table(passed_over: Mapping[str, str]) -> RenderableType:
@@ -142,6 +154,7 @@ def next_view(step: NextStep) -> RenderableType:
     """The next step, with its reason and cost."""
     cost = f" ({words.duration_words(step.expected_s)})" if step.expected_s else ""
     return Group(
+        *([_mark()] if step.simulated else []),
         Text(step.text + cost, style="bold"),
         Text(f"why: {step.why}"),
         Text(f"left: about {words.duration_words(step.remaining_s)} of measuring"),
@@ -181,8 +194,11 @@ def _broken(name: str, width: int) -> str:
 
 
 def _simulated(state: CampaignState) -> list[Text]:
-    text = f"{words.SIMULATED}: nothing here was measured on a machine"
-    return [Text(text, style="bold reverse")] if words.is_simulated(state) else []
+    return [_mark()] if words.is_simulated(state) else []
+
+
+def _mark() -> Text:
+    return Text(f"{words.SIMULATED}: nothing here was measured on a machine", style="bold reverse")
 
 
 def _verdict_cell(state: CampaignState, hypothesis: Hypothesis, verdict: Verdict | None) -> str:

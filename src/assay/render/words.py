@@ -9,6 +9,7 @@ from assay.records.base import FlagValue
 from assay.records.spec import LatencyName, MetricName
 from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect, Verdict, VerdictKind
+from assay.records.views import Corrected
 
 UNITS: dict[str, tuple[str, float]] = {
     "output_tokens_per_s": ("output tokens/s", 1.0),
@@ -19,14 +20,12 @@ NOTHING = "\N{EM DASH}"
 """Shown where nothing was measured."""
 SIMULATED = "SIMULATED"
 """Shown wherever a number comes from a simulation."""
-SIMULATORS = frozenset({"rehearsal"})
-"""Engines whose every number is computed, not measured."""
 WITH_CAUSE = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE})
 
 
 def is_simulated(state: CampaignState) -> bool:
     """Whether the campaign's numbers come from a simulation."""
-    return state.build.engine in SIMULATORS
+    return state.is_simulated
 
 
 def effect_words(effect: Effect | None) -> str:
@@ -41,9 +40,19 @@ def short_range_words(predicted: tuple[float, float]) -> str:
     return f"{100 * predicted[0]:+.0f}..{100 * predicted[1]:+.0f}%"
 
 
+def corrected_by(known: Corrected) -> str:
+    """What a corrected range rests on: "7 effects measured on AMD EPYC, llamacpp, dense models"."""
+    effects = "one effect" if known.num_scores == 1 else f"{known.num_scores} effects"
+    return f"{effects} measured on {known.machine_class}"
+
+
 def range_words(predicted: tuple[float, float]) -> str:
     """For example "+10% to +80%"."""
     return f"{100 * predicted[0]:+.0f}% to {100 * predicted[1]:+.0f}%"
+
+
+UNTRIED = {"plan": "at plan time", "implied": "by another's failure", "dependency": "what it needs"}
+"""Causes of a verdict without a run."""
 
 
 def verdict_words(verdict: Verdict | None) -> str:
@@ -51,8 +60,7 @@ def verdict_words(verdict: Verdict | None) -> str:
     if verdict is None:
         return "not tried"
     cause = verdict.cause if verdict.kind in WITH_CAUSE else None
-    if cause == "plan":
-        cause = "at plan time"
+    cause = UNTRIED.get(cause or "", cause)
     return f"{verdict.kind}: {cause}" if cause else str(verdict.kind)
 
 

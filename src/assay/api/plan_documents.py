@@ -1,0 +1,97 @@
+"""What the improvement documents say of their target: reasoning, the whole command, the cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.catalogue.about import About
+    from assay.plan.hypotheses import Plan
+    from assay.records.hypothesis import Hypothesis
+    from assay.records.scoring import PredictionScore
+    from assay.records.state import CampaignState
+
+PORT = 8080
+OBJECTIVES = {"output_tokens_per_s": "output tokens/s", "requests_per_s": "requests/s"}
+
+
+def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] = ()) -> dict[str, About]:
+    """For each hypothesis of a new plan, by id.
+
+    Args:
+        state: the campaign, before its plan is recorded.
+        plan: what is to be planned.
+        earlier: scores of predictions for machines of this class.
+    """
+    from assay.catalogue.about import About
+    from assay.plan.corrected import corrected
+
+    metric = state.spec.objective.metric
+    by_id = {one.id: one for one in plan.hypotheses}
+    cost = _cost(state)
+    planned = state.model_copy(update={"hypotheses": plan.hypotheses, "reasoning": plan.reasoning})
+    known = corrected(planned, earlier)
+    return {
+        one.id: About(
+            reasoning=plan.reasoning.entries.get(one.id),
+            surroundings=plan.reasoning.surroundings,
+            command=_command(state, one, by_id),
+            objective=OBJECTIVES.get(metric, metric.removesuffix("_s").replace("_", " ")),
+            min_effect=state.spec.objective.min_effect,
+            cost="" if one.status == "blocked" else cost,
+            corrected=known.get(one.id),
+            known=frozenset(plan.reasoning.entries),
+        )
+        for one in plan.hypotheses
+    }
+
+
+def _cost(state: CampaignState) -> str:
+    from assay.plan.cost import trial_cost
+
+    cost = trial_cost(state.spec)
+    load = cost.run_s - cost.launch_s
+    return (
+        f"Trying it takes about {cost.runs:.0f} launches ({cost.brackets:.2g} brackets, with its share of the "
+        f"baseline's runs), each the server's start and {_time(load)} of load: {_time(cost.runs * (60 + load))} in all "
+        "if it starts in a minute. `assay next --why` knows better once something was measured."
+    )
+
+
+def _command(state: CampaignState, hypothesis: Hypothesis, by_id: dict[str, Hypothesis]) -> str:
+    """The whole command of its arm; empty where it cannot be made yet (a dial to search, an artifact to make)."""
+    import shlex
+
+    from assay import wiring
+    from assay.plan.arms import arm_with, build_for
+    from assay.store.redact import redact
+
+    optimization = hypothesis.optimization
+    if optimization.needs_work or optimization.dial is not None or optimization.artifact is not None:
+        return ""
+    arm = arm_with(state.spec.target, [*(by_id[name] for name in hypothesis.waits_for if name in by_id), hypothesis])
+    try:
+        engine = wiring.engine(state.spec.target.engine)
+        words = redact(engine.argv(build_for(state.build, arm), state.model.path, arm.flags, PORT))
+    except AssayError:
+        return ""
+    env = redact({**state.spec.target.env, **arm.env})
+    lines = [f"{name}={shlex.quote(value)}" for name, value in env.items()]
+    first = True
+    for word in words:
+        if word.startswith("--") or first:
+            lines.append(shlex.quote(word))
+            first = False
+        else:
+            lines[-1] += f" {shlex.quote(word)}"
+    return " \\\n  ".join(lines)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:  # noqa: PLR2004 - a minute and a half
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004

@@ -1,0 +1,229 @@
+"""What the plan is decided on: shape, box and step of a target, and what is known of flags there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from assay.errors import AssayError
+
+if TYPE_CHECKING:
+    from assay.plan.applying import FlagFinding
+    from assay.plan.situation import Situation
+    from assay.plan.target_step import Served
+    from assay.records.base import Flags, FlagValue
+    from assay.records.device import Box
+    from assay.records.doctor import Finding, Launch
+    from assay.records.machine import EngineBuild, Machine, ModelFacts
+    from assay.records.model_shape import ModelShape
+    from assay.records.snapshot import MachineSnapshot
+    from assay.records.spec import CampaignSpec
+
+MEMORY_FRACTION = 0.9
+"""Part of the memory that engines use where nothing is said."""
+SETTINGS: dict[str, dict[str, str]] = {
+    "sglang": {
+        "tp": "--tp-size", "pp": "--pp-size", "ep": "--ep-size", "memory": "--mem-fraction-static",
+        "running": "--max-running-requests", "cache": "--kv-cache-dtype",
+    },
+    "vllm": {
+        "tp": "--tensor-parallel-size", "pp": "--pipeline-parallel-size", "dp": "--data-parallel-size",
+        "memory": "--gpu-memory-utilization", "running": "--max-num-seqs", "cache": "--kv-cache-dtype",
+    },
+    "trtllm": {
+        "tp": "--tensor_parallel_size", "pp": "--pipeline_parallel_size", "ep": "--moe_expert_parallel_size",
+        "memory": "--free_gpu_memory_fraction", "running": "--max_batch_size",
+    },
+}  # fmt: skip
+"""What each engine calls the settings that the estimate needs."""
+SETTINGS["rehearsal"] = SETTINGS["sglang"]
+ALL_EXPERTS = {"vllm": "--enable-expert-parallel"}
+"""Switches that spread the experts over every rank."""
+KINDS: dict[str, Literal["inert", "refused", "note"]] = {
+    "dead": "inert", "inert": "inert", "contradiction": "refused", "needs": "refused", "substituted": "note",
+    "capped": "note",
+}  # fmt: skip
+"""What the findings of `assay doctor` are to a plan."""
+PREDICATES = ("is ", "was ", "takes ", "needs ", "says ", "does ", "has ")
+"""How a finding begins that is said of its flag."""
+TUNED_MOE = Path("assay-tuned")
+"""Where `assay tune moe`, called in a campaign's folder, writes its configurations."""
+
+
+def situation_of(
+    spec: CampaignSpec,
+    machine: Machine,
+    build: EngineBuild,
+    model: ModelFacts,
+    *,
+    folder: Path | None = None,
+    snapshot: MachineSnapshot | None = None,
+    on: str | None = None,
+) -> Situation:
+    """Everything that can be found out of a target without starting it.
+
+    Args:
+        spec: the campaign.
+        machine: where it runs.
+        build: the engine.
+        model: what its file says.
+        folder: the campaign's: tuned kernel configurations are looked for in it.
+        snapshot: the machine as it is now.
+        on: a box to plan for in place of this machine's GPUs.
+    """
+    from assay.plan.situation import Situation
+    from assay.plan.target_step import target_step
+
+    missing: dict[str, str] = {}
+    shape = _shape(model, spec, missing)
+    served = served_of(spec, build)
+    box = _box(spec, machine, on, missing)
+    step = None
+    if shape is not None and box is not None and served is not None:
+        from assay.roofline.layout_choice import used
+
+        try:
+            found = target_step(shape, used(box, served.layout), served, spec.workload)
+        except (AssayError, ValueError) as error:
+            found = getattr(error, "message", str(error))
+        step = None if isinstance(found, str) else found
+        missing |= {"step": found} if isinstance(found, str) else {}
+    elif served is None:
+        missing["step"] = f"no estimate is made for {build.engine}"
+    return Situation(
+        spec=spec, machine=machine, build=build, model=model, snapshot=snapshot, shape=shape, box=box, served=served,
+        step=step, missing=missing, tuned={"moe": _tuned(folder, build.engine)}, elsewhere=on is not None,
+    )  # fmt: skip
+
+
+def _tuned(folder: Path | None, engine: str) -> str | None:
+    """VLLM looks for the files in the folder itself, SGLang below it by Triton's version."""
+    found = folder / TUNED_MOE if folder else None
+    pattern = "configs/triton_*/E=*.json" if engine == "sglang" else "E=*.json"
+    return str(found.resolve()) if found and any(found.glob(pattern)) else None
+
+
+def _shape(model: ModelFacts, spec: CampaignSpec, missing: dict[str, str]) -> ModelShape | None:
+    from assay import models
+
+    problem = ""
+    for name in dict.fromkeys((model.path, spec.target.model, Path(spec.target.model).name.lower())):
+        try:
+            return models.load(name)
+        except AssayError as error:
+            problem = problem or error.message
+    missing["shape"] = problem
+    return None
+
+
+def _box(spec: CampaignSpec, machine: Machine, on: str | None, missing: dict[str, str]) -> Box | None:
+    from assay.probes.devices import box
+
+    named = on or (str(spec.target.flags["--box"]) if "--box" in spec.target.flags else None)
+    if named is None and not machine.gpus:
+        missing["box"] = "ceilings by calculation are for GPUs, and none was found here"
+        return None
+    try:
+        return box(named or f"{len(machine.gpus)}x{machine.gpus[0].name}")
+    except AssayError as error:
+        if on is not None:
+            raise
+        missing["box"] = error.message
+        return None
+
+
+def served_of(spec: CampaignSpec, build: EngineBuild) -> Served | None:
+    """Layout and limits that the baseline's flags name; None for engines whose steps are not estimated."""
+    from assay.plan import spellings
+    from assay.plan.target_step import Served
+    from assay.records.estimate import Layout
+
+    names = SETTINGS.get(build.engine)
+    if names is None:
+        return None
+
+    def given(what: str, default: Any = None) -> Any:
+        return spellings.value(build, spec.target.flags, names[what], default) if what in names else default
+
+    sizes = {key: _size(given(key)) for key in ("tp", "pp", "dp", "ep")}
+    if (switch := ALL_EXPERTS.get(build.engine)) and spellings.value(build, spec.target.flags, switch, default=False):
+        sizes["ep"] = sizes["tp"] * sizes["dp"]
+    fraction, limit = given("memory"), given("running")
+    return Served(
+        layout=Layout(**sizes),
+        memory_fraction=float(fraction) if isinstance(fraction, int | float) and 0 < fraction <= 1 else MEMORY_FRACTION,
+        cache_bytes_per_element=1.0 if "fp8" in str(given("cache", "")) else 2.0,
+        running_limit=limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None,
+    )
+
+
+def _size(value: FlagValue | None) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 1 else 1
+
+
+def findings(situation: Situation) -> Callable[[Flags, Mapping[str, str]], Sequence[FlagFinding]] | None:
+    """What `assay doctor` knows of a configuration on this target; None for an engine that nothing is recorded of."""
+    from assay.api.doctor import _model_facts
+    from assay.flags.check import check
+    from assay.flags.dialect import dialects
+    from assay.flags.knowledge import from_history
+    from assay.flags.versions import is_version
+
+    build = situation.build
+    if build.engine not in dialects() or build.engine == "llamacpp":
+        return None
+    word = build.version.rsplit(maxsplit=1)[-1] if build.version else ""
+    version = word if is_version(word) else None
+    knowledge = from_history(build.engine, version)
+    model = _model_facts(situation.shape) if situation.shape else None
+    box, tokens = _gpu_facts(situation), situation.step.memory.cache_tokens if situation.step else None
+
+    def examine(flags: Flags, env: Mapping[str, str]) -> list[FlagFinding]:
+        checked = check(_launch(build.engine, flags, env), knowledge, model=model, box=box, cache_tokens=tokens)
+        found = (_found(one) for one in checked.findings)
+        return [one for one in found if one is not None]
+
+    return examine
+
+
+def _gpu_facts(situation: Situation) -> dict[str, Any] | None:
+    from assay.flags.facts import BOX_FACTS
+    from assay.plan.situation import facts_of
+
+    gpu = facts_of(situation)["gpu"]
+    return {name: gpu.get(name) for name in BOX_FACTS} if gpu["count"] else None
+
+
+def _launch(engine: str, flags: Flags, env: Mapping[str, str]) -> Launch:
+    from assay.records.doctor import GivenFlag, Launch
+
+    given = [
+        GivenFlag(name=name, values=[] if value is True else [str(value)])
+        for name, value in flags.items()
+        if value is not False
+    ]
+    return Launch.model_validate({"engine": engine, "program": [engine], "environment": dict(env), "flags": given})
+
+
+def _found(finding: Finding) -> FlagFinding | None:
+    """What of a finding matters to a plan; whether a flag exists is the installed engine's word, not the history's."""
+    from assay.plan.applying import FlagFinding
+
+    kind = KINDS.get(finding.kind)
+    if kind is None:
+        return None
+    sources = "; ".join(dict.fromkeys(evidence.source for evidence in finding.evidence))
+    subject = f"{finding.flags[0]}{' ' if finding.what.startswith(PREDICATES) else ': '}"
+    text = f"{subject}{finding.what} ({sources})"
+    return FlagFinding(kind=kind, flags=tuple(finding.flags), text=text)
+
+
+def snapshot_here(folder: Path) -> MachineSnapshot | None:
+    """This machine as it is now; None where it cannot be read."""
+    from assay.probes.machine import MachineProbe
+
+    with suppress(OSError, AssayError):
+        return MachineProbe(folder=folder).stock()
+    return None

@@ -1,0 +1,140 @@
+"""The catalogue for the terminal: a table of entries, one entry whole, a table of what applies."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from assay.records.hypothesis import Optimization
+from assay.records.reasoning import PlanReasoning, Reasoning
+
+Entries = Mapping[str, Mapping[str, Sequence[Optimization]]]
+"""By id and engine: variants."""
+SHORT = {"llamacpp": "L", "vllm": "V", "sglang": "S", "trtllm": "T", "rehearsal": "R"}
+OUTCOMES = ("planned", "blocked", "skipped")
+
+
+def catalogue_table(entries: Entries) -> RenderableType:
+    """One row an entry: what fits into 80 columns with whole names; the rest is shown of one entry."""
+    table = _table("entry", "tier", "engines", "prior", "what")
+    for column in (0, 1, 2, 3):
+        table.columns[column].no_wrap = True
+    for name, engines in entries.items():
+        first = _first(engines)
+        table.add_row(
+            name,
+            str(first.tier),
+            _engines(engines),
+            _range(first.predicted),
+            first.title,
+        )
+    legend = "engines: L llama.cpp, V vLLM, S SGLang, T TensorRT-LLM; in brackets: has to be made first"
+    return Group(table, Text(legend, style="dim"))
+
+
+def entry_view(name: str, engines: Mapping[str, Sequence[Optimization]]) -> RenderableType:
+    """Everything that one entry says."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(min_width=11, no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for label, text in _entry_rows(name, engines):
+        grid.add_row(label, Text(text))
+    return grid
+
+
+def applied_list(plan: PlanReasoning) -> RenderableType:
+    """What of the catalogue is planned, blocked and skipped on a target, and why."""
+    parts: list[RenderableType] = [Text(sentence) for sentence in plan.surroundings.sentences]
+    parts += [Text(f"today's command: {text}") for text in plan.baseline]
+    for outcome in OUTCOMES:
+        if told := [one for one in plan.entries.values() if one.outcome == outcome]:
+            parts += [Text(""), Text(f"{outcome} ({len(told)})", style="bold"), *map(_thought, told)]
+    return Group(*parts)
+
+
+def _thought(thought: Reasoning) -> RenderableType:
+    """Name, tier and numbers on one line; why below it."""
+    here = thought.ceiling
+    ceiling = f", at most {100 * here.gain.high:+.3g}% by calculation" if here and here.applies else ""
+    predicted = f"{_range((thought.range.low, thought.range.high))}{ceiling}" if thought.range else ""
+    waits = f"after {', '.join(thought.waits_for)}" if thought.waits_for else ""
+    why = thought.reason or waits or (here.reason if here else "")
+    style = "" if thought.outcome == "planned" else "dim"
+    line = Text(f"  {thought.id} (tier {thought.tier}) {predicted}".rstrip(), style=style)
+    return Group(line, Padding(Text(why, style=style), (0, 0, 0, 6))) if why else line
+
+
+def _entry_rows(name: str, engines: Mapping[str, Sequence[Optimization]]) -> Iterator[tuple[str, str]]:
+    first = _first(engines)
+    yield name, f"{first.title} (tier {first.tier}, {first.numerics})"
+    if first.expectation:
+        yield "expectation", first.expectation
+    yield "mechanism", first.mechanism + (f" [{first.mechanism_id}]" if first.mechanism_id else "")
+    if first.rationale:
+        yield "why", " ".join(first.rationale.split())
+    yield "ceiling", first.ceiling or "no term of the estimate bounds it"
+    yield "prior", f"{_range(first.predicted)} on the objective"
+    if first.regime:
+        condition = f" [{first.regime_when}]" if first.regime_when != "true" else ""
+        yield "pays", first.regime + condition
+    yield "applies", first.applies_when
+    yield from _bonds(first)
+    yield from _claims(first)
+    for engine, variants in engines.items():
+        for one in variants:
+            yield engine, f"{one.versions or 'any version'}: {_change(one)}"
+
+
+def _bonds(first: Optimization) -> Iterator[tuple[str, str]]:
+    if first.excludes:
+        yield "not with", ", ".join(first.excludes)
+    if first.requires:
+        yield "requires", ", ".join(first.requires)
+
+
+def _claims(first: Optimization) -> Iterator[tuple[str, str]]:
+    if first.risk:
+        yield "risk", first.risk
+    for risk in first.risks:
+        yield "risk", f"{risk.what} ({risk.source})" if risk.source else risk.what
+    for claim in first.reported:
+        yield "reported", f"{claim.gain}{'; ' if claim.where else ''}{claim.where} ({claim.source})"
+
+
+def _change(one: Optimization) -> str:
+    words = [f"{name}={shlex.quote(value)}" for name, value in one.env.items()]
+    for name, value in one.flags.items():
+        words.append(name if value is True else f"{name} off" if value is False else f"{name} {value}")
+    words += [f"without {name}" for name in one.remove_flags]
+    words += [f"model made again in {one.artifact.type}"] if one.artifact else []
+    words += ["searched: " + ", ".join(knob.flag for knob in one.dial.knobs)] if one.dial else []
+    return "  ".join(words) or f"needs work: {one.needs_work}"
+
+
+def _engines(engines: Mapping[str, Sequence[Optimization]]) -> str:
+    return " ".join(
+        f"({SHORT.get(name, name)})" if all(one.needs_work for one in variants) else SHORT.get(name, name)
+        for name, variants in engines.items()
+    )
+
+
+def _first(engines: Mapping[str, Sequence[Optimization]]) -> Optimization:
+    return next(iter(engines.values()))[0]
+
+
+def _range(bounds: tuple[float, float]) -> str:
+    low, high = (100 * bound for bound in bounds)
+    return f"{low:+.3g} to {high:+.3g}%"
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
