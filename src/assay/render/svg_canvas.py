@@ -15,7 +15,7 @@ LABEL_RIGHT = 208
 PLOT_LEFT = 220
 PLOT_RIGHT = 574
 VALUE_LEFT = 588
-LETTER = 6.2
+LETTER = 6.5
 """Mean width of a letter of chart text, in pixels."""
 
 
