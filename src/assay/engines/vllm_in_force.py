@@ -22,8 +22,10 @@ CONFIG_NAMES = {
 """Arguments whose place in the configuration has another name."""
 NOT_COMPARED = frozenset({"tokenizer", "revision", "hf_token", "served_model_name", "load_format", "seed", "config"})
 """Paths and names that the engine resolves, or that say nothing of speed."""
-SECTIONS = ("", "engine.", "args.")
-"""Where a dotted name is looked for: `/server_info`, else the log's configuration; arguments echo what was asked."""
+SECTIONS = ("", "engine.")
+"""Where a dotted name is looked for: `/server_info`, else the log's configuration."""
+ECHOES = ("args.", "log.")
+"""Arguments echo what was asked; the log's facts have names of their own."""
 SAME = (
     {"none", "0"}, {"piecewise", "1"}, {"full", "2"}, {"full_decode_only", "[2, 0]", "(2, 0)"},
     {"full_and_piecewise", "[2, 1]", "(2, 1)"}, {"stock_torch_compile", "1"}, {"dynamo_trace_once", "2"},
@@ -49,7 +51,7 @@ SUBJECTS = {
 }
 """How warnings call what a flag is about, where that is not the flag's own name."""
 REASON = re.compile(
-    r"\b(?:requires?|needs?|to enable|you can|because|due to|since|not (?:yet )?supported (?:with|by|for|on|in|when)|"
+    r"\b(?:requires?|needs?|to enable|you can|because|due to|since|based on|not (?:yet )?supported (?:with|by|for|on|in|when)|"
     r"(?:not |in)compatible with)\b",
     re.IGNORECASE,
 )
@@ -101,17 +103,16 @@ def _object(value: FlagValue) -> dict[str, Any] | None:
 def _differs(path: str, asked: Any, effective: Mapping[str, Any]) -> str | None:
     if str(asked).lower() in CHOSEN_BY_ENGINE or isinstance(asked, list | dict):
         return None
-    for key in _places(path, effective):
-        if not key.startswith("args."):
-            reported = effective[key]
-            return None if _same(reported, asked) else f"the server reports {key} = {str(reported).lower()}"
-    return None
+    places = _places(path, effective)
+    if not places or any(_same(effective[key], asked) for key in places):
+        return None
+    return f"the server reports {places[0]} = {str(effective[places[0]]).lower()}"
 
 
-def _places(path: str, effective: Mapping[str, Any]) -> Iterator[str]:
-    """Keys that tell of it: the path itself, else the only ones that end in it."""
-    yield from (prefix + path for prefix in SECTIONS if prefix + path in effective)
-    yield from (key for key in effective if key.endswith(f".{path}") and not key.startswith("log."))
+def _places(path: str, effective: Mapping[str, Any]) -> list[str]:
+    """Keys that tell of it: the path itself, else those that end in it."""
+    exact = [prefix + path for prefix in SECTIONS if prefix + path in effective]
+    return exact[:1] or [key for key in effective if key.endswith(f".{path}") and not key.startswith(ECHOES)]
 
 
 def _same(reported: Any, asked: Any) -> bool:

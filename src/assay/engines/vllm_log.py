@@ -46,6 +46,8 @@ CHATTER = re.compile(
     r"profiler disabled for|Auto-prefetch is disabled|log requests"
 )
 """Lines with such words that say nothing of what was asked."""
+ADVICE = re.compile(r"\b(?:Consider|Please|Try)\b.*$")
+"""What a user could do: "Consider increasing ..." increases nothing."""
 LONGEST = 600
 MOE_PLUGIN = "assay_moe"
 MOE_PLUGIN_SAYS = re.compile(rf"\b{MOE_PLUGIN}: (not in force|falling back|active|registered)\b")
@@ -86,7 +88,7 @@ def fallbacks(text: str) -> list[str]:
         if match is None or CHATTER.search(match["body"]):
             continue
         wanted = OF_INTEREST if match["level"] in {"INFO", "DEBUG"} else SECOND_THOUGHT
-        if wanted.search(match["body"]):
+        if wanted.search(ADVICE.sub("", match["body"])):
             found.setdefault(match["body"].strip()[:LONGEST])
     return list(found)
 
