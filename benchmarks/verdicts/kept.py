@@ -18,7 +18,7 @@ class Kept:
         self.path = path
         self._played: dict[str, dict[int, Played]] = defaultdict(dict)
         if path is not None and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in _whole_lines(path):
                 row = json.loads(line)
                 self._played[row["cell"]][row["seed"]] = _read(row["played"])
 
@@ -32,6 +32,16 @@ class Kept:
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"cell": cell.key, "seed": seed, "played": asdict(played)}) + "\n")
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """Every line; one that was cut off when the study was killed is taken off the file, and played again."""
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return whole.decode().splitlines()
 
 
 def _read(row: dict[str, Any]) -> Played:

@@ -1,8 +1,8 @@
 """Coverage at the worst stopping time: does an interval miss the truth at any look at all?
 
-The series of a screen (blocks of two candidates between baseline runs, the noise lent by everything else) is carried to
-the last bracket of every candidate, whatever the intervals say. Whoever stops when it suits them can miss no oftener
-than this.
+The series of a screen (blocks of `budget.block` candidates between baseline runs, the noise lent by everything else) is
+carried to the last bracket of every candidate, whatever the intervals say. Whoever stops when it suits them can miss no
+oftener than this.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from assay.plan.remaining import remaining_s
 from assay.plan.steps import AskApproval, Done
 from assay.plan.todo import todo
 from assay.records.run import Purpose
-from assay.records.spec import Budget, Objective, Statistics
+from assay.records.spec import Budget, Objective, Statistics, Target
 from tests.unit.simulated_world import (
     Journal,
     World,
@@ -256,6 +256,17 @@ def test_a_budget_smaller_than_the_calibration_still_ends() -> None:
     assert journal.state.verdicts["good"].cause == "budget"
 
 
+@pytest.mark.parametrize(("engine", "launch_s"), [("llamacpp", 3.0), ("vllm", 50.0)])
+def test_before_the_first_run_a_launch_is_assumed_to_take_half_of_its_timeout_or_for_llama_cpp_seconds(
+    engine: str, launch_s: float
+) -> None:
+    spec = small_spec(target=Target(engine=engine, start_timeout_s=100.0))
+    workload = spec.workload
+    load_s = workload.warmup_min_s + workload.windows * workload.window_s
+
+    assert describe_next(start([hypothesis("good")], spec).state).expected_s == pytest.approx(launch_s + load_s)
+
+
 def test_what_is_said_to_be_next_is_what_is_done_and_the_rest_shrinks_to_nothing() -> None:
     journal = start([hypothesis("good")])
     first = describe_next(journal.state)
@@ -264,7 +275,9 @@ def test_what_is_said_to_be_next_is_what_is_done_and_the_rest_shrinks_to_nothing
 
     assert (first.kind, first.purpose, first.candidate) == ("run", Purpose.CALIBRATION, None)
     assert before > 0
+    assert first.times_assumed
     assert describe_next(journal.state).kind == "done"
+    assert not describe_next(journal.state).times_assumed
     assert remaining_s(journal.state) == 0.0
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.api.setup import plan
+from assay.api.plan import plan
 from assay.errors import UsageError
 
 ENTRY = """

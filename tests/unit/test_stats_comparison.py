@@ -63,6 +63,15 @@ def test_the_interval_holds_the_truth_as_often_as_declared():
     assert hits / SIMULATIONS >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / SIMULATIONS)
 
 
+def test_a_sides_own_brackets_count_once_towards_its_noise():
+    values = (0.0, 0.1, 0.01, 0.12, -0.01, 0.09, 0.0)
+    points = [Point(candidate="B" if i % 2 else None, log_value=value) for i, value in enumerate(values)]
+    told = judge(points, "B", RULES).effect
+    assert told is not None
+    # Three brackets about their mean leave 2 degrees of freedom; three differences of four runs of A are worth 2.
+    assert told.degrees_of_freedom == pytest.approx(2 + 2)
+
+
 def test_nothing_is_said_before_the_fewest_rounds():
     points = [
         Point(candidate=None, log_value=0.0),

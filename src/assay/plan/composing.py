@@ -47,6 +47,11 @@ def next_composition(state: CampaignState) -> Step | None:
     return _conclude(state, hypothesis) or _next_run(state, hypothesis)
 
 
+def _num_sharing(state: CampaignState) -> int:
+    """Over how many the error rate is shared out: who is here, and who may still come."""
+    return len(promising(state)) + num_waiting(state)
+
+
 def _rival(state: CampaignState, hypothesis: Hypothesis) -> str | None:
     return next((member.id for member in stack_of(state) if member.rivals(hypothesis)), None)
 
@@ -54,7 +59,7 @@ def _rival(state: CampaignState, hypothesis: Hypothesis) -> str | None:
 def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     series = composition(hypothesis.id)
     ended = runs_of(state, series, hypothesis.id)
-    found = composition_effect(state, hypothesis.id, len(promising(state)) + num_waiting(state))
+    found = composition_effect(state, hypothesis.id, _num_sharing(state))
     if step := from_outcome(hypothesis, ended, found):
         return step
     ids = [run.intent.run_id for run in state.runs if run.intent.series == series]
@@ -83,7 +88,7 @@ def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     if last:
         reason = f"promising in the screen; on top of {on}: {unclear(found, worth)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
-    chance = composition_chance(state, found, len(promising(state)))
+    chance = composition_chance(state, found, _num_sharing(state))
     if chance < state.spec.statistics.give_up_below:
         reason = f"promising in the screen; on top of {on}: {given_up(found, chance, worth)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))

@@ -54,6 +54,10 @@ def _service_level(state: CampaignState, constraint: Constraint, runs: Sequence[
 
 
 def _losses(state: CampaignState, series: str, candidate: str) -> Standing:
+    """Broken where a point's whole interval lies below what may be lost, unproved where its estimate does.
+
+    An interval of one point is wide: wanting all of it above the floor would adopt next to nothing.
+    """
     allowed = state.spec.objective.max_loss
     if allowed is None:
         return Standing()

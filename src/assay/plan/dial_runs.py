@@ -12,12 +12,11 @@ from itertools import pairwise
 from assay.plan.dial_space import Levels, Space
 from assay.plan.runs import MAX_ATTEMPTS
 from assay.plan.scores import run_score
-from assay.plan.series import MAIN, MAX_PAUSE_S
+from assay.plan.series import MAIN, places_after_pause
 from assay.plan.verdicts import RETRY_CAUSES
 from assay.records.failure import Cause
 from assay.records.run import RunStatus
 from assay.records.state import CampaignState, RunRecord
-from assay.units import NS_PER_S
 
 MEMORY_CAUSES = frozenset({Cause.OOM_AT_LOAD, Cause.OOM_AT_CAPTURE, Cause.OOM_UNDER_LOAD, Cause.HOST_OOM, Cause.KILLED})
 """Failures that rule out every setting which takes more memory. The kernel's own killer leaves only "killed"."""
@@ -88,7 +87,7 @@ def history(state: CampaignState, candidate: str, space: Space) -> History:
     trials: list[Trial] = []
     troubles: dict[Levels, list[RunRecord]] = defaultdict(list)
     launches = 0
-    for place, run in zip(_places(state.runs), state.runs, strict=True):
+    for place, run in zip(_places(state), state.runs, strict=True):
         is_own = run.intent.series == series_of(candidate)
         point = space.find(run.intent.arm.flags) if is_own and run.intent.candidate is not None else None
         is_baseline = run.intent.candidate is None and (is_own or run.intent.series == MAIN)
@@ -118,13 +117,13 @@ def log_ratios(found: History) -> list[tuple[Trial, float]]:
     ]
 
 
-def _places(runs: list[RunRecord]) -> list[int]:
+def _places(state: CampaignState) -> list[int]:
     """When each run was made, in runs; a gap where the machine may have become another."""
-    places = [0] if runs else []
-    for earlier, later in pairwise(runs):
-        pause_ns = later.intended_at_ns - (earlier.ended_at_ns or earlier.intended_at_ns)
+    paused = set(places_after_pause(state))
+    places = [0] if state.runs else []
+    for number, (earlier, later) in enumerate(pairwise(state.runs), start=1):
         moved = "" not in {earlier.intent.host, later.intent.host} and earlier.intent.host != later.intent.host
-        places.append(places[-1] + (JUMP if moved or pause_ns > MAX_PAUSE_S * NS_PER_S else 1))
+        places.append(places[-1] + (JUMP if moved or number in paused else 1))
     return places
 
 

@@ -93,7 +93,7 @@ def arm_flags(dial: Dial, settings: Flags, facts: Mapping[str, Any]) -> Flags:
     Raises:
         UsageError: an expression does not fit, or hangs on a fact that is unknown.
     """
-    scope = _scope(facts, settings)
+    scope = scope_of(facts, settings)
     own = {knob.flag: settings[knob.name] for knob in dial.knobs}
     return own | {name: _known(value, scope, name) for name, value in dial.flags.items()}
 
@@ -106,7 +106,7 @@ def predictor(dial: Dial, facts: Mapping[str, Any]) -> Callable[[Flags], float |
         key = tuple(settings[knob.name] for knob in dial.knobs)
         if key in single or dial.estimate is None:
             return single.get(key)
-        value = _evaluated(dial.estimate, _scope(facts, settings), "estimate")
+        value = _evaluated(dial.estimate, scope_of(facts, settings), "estimate")
         return math.log(value) if isinstance(value, int | float) and value > 0 else None
 
     return predicted
@@ -143,7 +143,7 @@ def _points(axes: Sequence[Axis], dial: Dial, facts: Mapping[str, Any]) -> Itera
     for number, point in enumerate(product(*(range(size) for size in sizes))):
         if number % every:
             continue
-        scope = _scope(facts, {axis.knob.name: axis.values[level] for axis, level in zip(axes, point, strict=True)})
+        scope = scope_of(facts, {axis.knob.name: axis.values[level] for axis, level in zip(axes, point, strict=True)})
         if all(_holds(text, scope) for text in dial.constraints):
             yield point
 
@@ -155,8 +155,14 @@ def _coprime(start: int, sizes: Sequence[int]) -> int:
     )
 
 
-def _scope(facts: Mapping[str, Any], settings: Flags) -> dict[str, Any]:
-    return {**facts, "dial": dict(settings), "min": min, "max": max}
+def scope_of(facts: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the expressions of a dial may name: the facts, the setting, and the least and the most of some values."""
+    return {**facts, "dial": dict(settings), "min": _known_only(min), "max": _known_only(max)}
+
+
+def _known_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Unknown where one of the values is."""
+    return lambda *values: None if None in values else function(*values)
 
 
 def _holds(text: str, scope: Mapping[str, Any]) -> bool:
@@ -181,7 +187,7 @@ def _known(value: FlagValue, scope: Mapping[str, Any], what: str) -> FlagValue:
 
 
 def _number(value: float | str | None, facts: Mapping[str, Any], what: str) -> float:
-    found = _known(value if value is not None else "", _scope(facts, {}), what)
+    found = _known(value if value is not None else "", scope_of(facts, {}), what)
     if isinstance(found, bool | str):
         raise UsageError(f"dial {what}: {found!r} is not a number", hint='a number, or "= expression"')
     return found

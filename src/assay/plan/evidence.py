@@ -73,11 +73,11 @@ def screen_chance(state: CampaignState, found: Effect) -> float:
     return chance_of_gain(found, min_effect, alpha=alpha, looks=looks)
 
 
-def composition_chance(state: CampaignState, found: Effect, num_promising: int) -> float:
-    """Chance that the rest of its composition does."""
+def composition_chance(state: CampaignState, found: Effect, num_sharing: int) -> float:
+    """Chance that the rest of its composition does, the error rate shared out over so many."""
     budget = state.spec.budget
     looks = _looks(budget, budget.composition_brackets)
-    alpha = state.spec.statistics.adopt_alpha / num_promising
+    alpha = state.spec.statistics.adopt_alpha / num_sharing
     return chance_of_gain(found, state.spec.objective.min_effect, alpha=alpha, looks=looks)
 
 
@@ -85,13 +85,13 @@ def _looks(budget: Budget, last: int) -> Looks:
     return Looks(min(budget.min_brackets, last), last)
 
 
-def composition_effect(state: CampaignState, candidate: str, num_promising: int) -> Effect | None:
-    """A candidate's effect on top of the stack, on runs made for this test alone."""
+def composition_effect(state: CampaignState, candidate: str, num_sharing: int) -> Effect | None:
+    """A candidate's effect on top of the stack, on runs made for this test alone; the error rate is shared out."""
     spec = state.spec
     return effect(
         series_brackets(state, composition(candidate)).of(candidate),
         box_noise(state),
-        alpha=spec.statistics.adopt_alpha / num_promising,
+        alpha=spec.statistics.adopt_alpha / num_sharing,
         looks=_looks(spec.budget, spec.budget.composition_brackets),
     )
 
@@ -108,9 +108,10 @@ def ablation_effect(state: CampaignState, member: str) -> Effect | None:
 
 
 def point_effects(state: CampaignState, series: str, candidate: str) -> dict[str, Effect]:
-    """A candidate's effect at each operating point, by the brackets of one series; one look, no verdict rests on it.
+    """A candidate's effect at each operating point, by the brackets of one series; each interval is that of one look.
 
-    An empty dictionary where there is one point only: its effect is the candidate's.
+    They are told, and a gain is held against `max_loss` by them (`assay.plan.conditions`); no gain rests on them. An
+    empty dictionary where there is one point only: its effect is the candidate's.
     """
     names = point_names(state)
     if len(names) == 1:

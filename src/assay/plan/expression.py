@@ -195,7 +195,9 @@ class _Evaluation:
             for sign, value in zip(signs, values[1:], strict=True):
                 result = ARITHMETIC[sign](result, value)
         except ArithmeticError as error:
-            self._fail(f"{self._source(node)}: {error}", node, "guard it with a condition, or give a literal value")
+            self._fail(
+                f"{self._source(node)}: {error}", node, "keep what can be 0 out of the divisor: all parts are evaluated"
+            )
         if isinstance(result, float) and not math.isfinite(result):
             self._fail(f"{self._source(node)} is not a finite number", node)
         return result

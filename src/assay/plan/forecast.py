@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.plan.next_step import next_step
 from assay.plan.reading import Reading
 from assay.plan.remaining import remaining_s
-from assay.plan.runs import median_run_s
+from assay.plan.runs import has_measured, median_run_s
 from assay.plan.screening import open_candidates
 from assay.plan.steps import (
     AskApproval,
@@ -38,6 +38,7 @@ def describe_next(state: CampaignState) -> NextStep:
         why=why,
         expected_s=median_run_s(state) if intent else 0.0,
         remaining_s=remaining_s(state),
+        times_assumed=not has_measured(state),
         candidates=ranked(state, open_candidates(state)) if state.calibration and kind in {"run", "verdict"} else [],
         simulated=state.is_simulated,
         detectable=state.calibration.min_detectable_effect if state.calibration else None,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from statistics import NormalDist
 from typing import Any
 
 from assay.errors import UsageError
@@ -19,15 +17,14 @@ from assay.plan.surroundings import surroundings
 from assay.records.hypothesis import Hypothesis, Optimization, Priority
 from assay.records.machine import EngineBuild, Machine, ModelFacts
 from assay.records.reasoning import PlanReasoning, Reasoning
+from assay.records.scoring import Z_NOMINAL
 from assay.records.spec import CampaignSpec
+from assay.stats.scoring import STANDARD, middle
 
 HIGH, MEDIUM = 0.20, 0.03
 """Midpoints of the predicted range from which a hypothesis has high and medium priority."""
 CONTROLS = ("control", "known")
 """How the expectation of an entry begins that is tried to show that the judge says no; such entries come last."""
-RANGE_SD = 2 * NormalDist().inv_cdf(0.9)
-"""A predicted range is read as a central 80% interval (`assay.plan.worth`): its width in standard deviations."""
-STANDARD = NormalDist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +120,10 @@ def _order(draft: Draft, thoughts: dict[str, Reasoning]) -> tuple[int, bool, boo
 def expected_gain(predicted: tuple[float, float]) -> float:
     """Mean of the positive part (a loss is not adopted) of a normal whose central 80% the range is."""
     low, high = predicted
-    mean, sd = (low + high) / 2, (high - low) / RANGE_SD
+    mean, sd = middle(low, high), (high - low) / (2 * Z_NOMINAL)
     if sd <= 0:
         return max(0.0, mean)
-    return mean * STANDARD.cdf(mean / sd) + sd * math.exp(-((mean / sd) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return mean * STANDARD.cdf(mean / sd) + sd * STANDARD.pdf(mean / sd)
 
 
 def _range(thought: Reasoning) -> tuple[float, float]:

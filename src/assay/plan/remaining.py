@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from assay.plan.composing import promising
+from assay.plan.cost import EXPECTED_BRACKETS
 from assay.plan.reading import Reading
-from assay.plan.runs import EXPECTED_BRACKETS, median_run_s
+from assay.plan.runs import median_run_s
 from assay.plan.screening import open_candidates
 from assay.plan.series import A_A, CONFIRMATION, MAIN, bracket_counts, composition
 from assay.records.state import CampaignState

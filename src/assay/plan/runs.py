@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import takewhile
 
+from assay.plan.cost import assumed_run_s
 from assay.plan.reading import once
 from assay.plan.series import A_A, why_not_counted
 from assay.records.run import Arm, Purpose, RunIntent, RunStatus
@@ -14,10 +15,6 @@ from assay.records.state import CampaignState, RunRecord
 
 MAX_ATTEMPTS = 3
 """Invalid or failing runs in a row after which an arm is given up."""
-
-EXPECTED_BRACKETS = 0.45
-"""Share of the allowed brackets that an average trial is expected to use: clear cases and hopeless ones stop early.
-Of useless ones in simulated campaigns it is 0.41 to 0.48 (docs/verdicts.md)."""
 
 
 def derived_seed(root: int, *parts: object) -> int:
@@ -94,9 +91,11 @@ def intent(
 
 @once
 def median_run_s(state: CampaignState) -> float:
-    """What a run costs here, from the runs so far; before the first, from the workload's windows."""
+    """What a run costs here, from the runs so far; before the first it is assumed (`has_measured` says which)."""
     durations = sorted(run.outcome.duration_s for run in state.runs if run.outcome and run.outcome.measures)
-    if durations:
-        return durations[len(durations) // 2]
-    workload = state.spec.workload
-    return workload.warmup_min_s + workload.windows * workload.window_s + 3.0
+    return durations[len(durations) // 2] if durations else assumed_run_s(state.spec)
+
+
+def has_measured(state: CampaignState) -> bool:
+    """Whether any run has measured anything, so that times are known and not assumed."""
+    return any(run.outcome and run.outcome.measures for run in state.runs)

@@ -89,7 +89,7 @@ def _series(state: CampaignState, series: str, point: str | None = None) -> tupl
     known = scores(state, point)
     told = [(run, score) for run in valid_runs(state, series) if (score := known[run.intent.run_id]) is not None]
     points = [Point(candidate=run.intent.candidate, log_value=score) for run, score in told]
-    pauses = _seqs_after_pause(state)
+    pauses = places_after_pause(state)
     order = {run.intent.run_id: i for i, run in enumerate(state.runs)}
     places = [order[run.intent.run_id] for run, _ in told]
     unbroken = [
@@ -102,7 +102,7 @@ def _series(state: CampaignState, series: str, point: str | None = None) -> tupl
 
 
 @once
-def _seqs_after_pause(state: CampaignState) -> list[int]:
+def places_after_pause(state: CampaignState) -> list[int]:
     """Places of the runs before which nothing ran for longer than `MAX_PAUSE_S`.
 
     When an abandoned run really ended is not known (it is closed by the next Assay), so its intent is what counts.

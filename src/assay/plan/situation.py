@@ -84,7 +84,7 @@ def facts_of(situation: Situation) -> dict[str, Any]:
             "output_tokens_min": workload.output_tokens[0],
             "output_tokens_max": workload.output_tokens[1],
             "tokens_max": workload.input_tokens[1] + workload.output_tokens[1],
-            "shared_prefix": False,
+            "shared_prefix": False,  # a campaign's prompts are drawn anew: none shares a prefix with another
         },
         "objective": {"metric": spec.objective.metric, "min_effect": spec.objective.min_effect},
         "tuned": {"moe": situation.tuned.get("moe")},

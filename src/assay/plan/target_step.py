@@ -86,7 +86,7 @@ def _point(
 
 
 def shares(estimate: StepEstimate) -> dict[str, float]:
-    """What the parts of a step take of its expected time: experts, attention, communication, host, other."""
+    """What the parts of a step take of its expected time, by the names that conditions use; they sum to 1."""
     names = {
         "routed_experts": "experts",
         "shared_experts": "dense",

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 
+from assay.plan.cost import EXPECTED_BRACKETS
 from assay.plan.credibility import outlooks
 from assay.plan.credibility_outlook import Cost
 from assay.plan.evidence import screen_effect
-from assay.plan.runs import EXPECTED_BRACKETS, median_run_s
+from assay.plan.runs import median_run_s
 from assay.plan.series import MAIN, bracket_counts
 from assay.records.hypothesis import Hypothesis
 from assay.records.scoring import Outlook

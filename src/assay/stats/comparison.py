@@ -1,7 +1,8 @@
 """A against B (and C ...) by bracketed runs: A B A C A B A ..., each side held against the runs of A on both sides.
 
 The statistics are those of a campaign (`brackets`, `sequential`): log ratios, an interval that holds at every look,
-the noise pooled from all brackets and from A's successive runs. The error rate is shared out over sides and looks.
+the noise pooled from a side's own brackets, from those of the
+other sides and from A's successive runs. The error rate is shared out over sides and looks.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def judge(points: Sequence[Point], side: str, rules: Rules) -> Answered:
     if len(own) < rules.min_rounds:
         return NOT_YET
     reference = [point.log_value for point in points if point.candidate is None]
-    noise = pool(residual_noise(found), successive_noise(reference))
+    noise = pool(residual_noise(found.without(side)), successive_noise(reference))  # `effect` adds the side's own
     told = effect(own, noise, alpha=rules.alpha / rules.num_sides, looks=Looks(rules.min_rounds, rules.max_rounds))
     return Answered(effect=told, answer="undecided" if told is None else _answer(told, rules.min_effect))
 
