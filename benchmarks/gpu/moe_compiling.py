@@ -29,7 +29,7 @@ def _compile(job: tuple[Shape, MoeConfig, int, int | None]) -> tuple[float, str 
     try:
         compile_layer(shape, config, tokens=tokens, slots=SLOTS, global_experts=mapped)
     except Exception as error:  # noqa: BLE001 - a config that does not compile is a result
-        return time.perf_counter() - begun, f"{type(error).__name__}: {str(error).splitlines()[-1][:200]}"
+        return time.perf_counter() - begun, f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[-1][:200]}"
     return time.perf_counter() - begun, None
 
 

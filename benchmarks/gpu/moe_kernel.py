@@ -7,7 +7,8 @@ What is measured: device time of one layer's experts, routing's sort and final s
 several calls, each with tokens and routing of its own, so that weights come from memory and not from the L2 cache;
 the median of several replays. Before it is timed, each config is checked against float32 on rows drawn at random,
 into outputs filled with NaN. The floor: distinct experts' weights and scales, tokens in, sums out, each moved once,
-over the read bandwidth measured in the same run; or the arithmetic over the measured bf16 matmul rate, if that is more.
+over the read bandwidth measured in the same run; or the arithmetic over the measured bf16 matmul rate (twice that for
+fp8), if that is more.
 """
 
 # ruff: noqa: PLC0415 - processes that compile start without torch; it is loaded where it is used

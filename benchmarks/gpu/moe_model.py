@@ -5,7 +5,8 @@
 Hidden 6,144, 256 experts, 8 of them a token. One rank of TP8 holds 256 of the 2,048 columns of every expert, which is
 the default: a step of this model on one GPU multiplies what a rank of GLM-5 multiplies, communication aside. Its
 attention is grouped-query and small (GLM-5's needs kernels that not every build has). The weights are normal with
-standard deviation 0.02, drawn per layer from the seed: equal arguments make equal files. Its answers mean nothing.
+standard deviation 0.02, drawn per layer from the seed: equal arguments make equal files where the same kind of device
+and version of PyTorch draws them (a CPU and a GPU draw differently). Its answers mean nothing.
 """
 
 from __future__ import annotations

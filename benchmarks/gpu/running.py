@@ -18,11 +18,18 @@ sys.path.insert(0, str(ROOT / "src"))
 
 
 def program(module: str, job: dict[str, Any], results: Path, limit_s: float) -> list[dict[str, Any]]:
-    """Run `python -m module JOB RESULTS` and read what it wrote, however it ended."""
+    """Run `python -m module JOB RESULTS` and read what it wrote, however it ended.
+
+    Results of an earlier call are kept beside the new ones, under a number.
+    """
     results.parent.mkdir(parents=True, exist_ok=True)
     asked = results.with_suffix(".job.json")
     asked.write_text(json.dumps(job, indent=1))
-    results.unlink(missing_ok=True)
+    if results.exists():
+        number = 1
+        while (kept := results.with_suffix(f".{number}.earlier")).exists():
+            number += 1
+        results.replace(kept)
     ended = run([sys.executable, "-m", module, str(asked), str(results)], results.with_suffix(".log"), limit_s)
     rows = list(lines(results))
     print(f"{results.name}: {len(rows)} lines, {ended}", flush=True)
@@ -47,7 +54,7 @@ def run(argv: list[str], log: Path, limit_s: float) -> str:
 
 
 def end(started: subprocess.Popen[bytes]) -> None:
-    """Politely first: a script of ours ends its own program when it is asked."""
+    """The process with all of its group; politely first: a script of ours ends its own program when it is asked."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(started.pid, kind)

@@ -31,7 +31,9 @@ def main() -> None:
     facts = folder / "facts.json"
     known = box("h200")
     limits = ceilings.of((with_measured(known, facts) if facts.exists() else known).device)
-    for part in (ceilings_table(folder), *(lab_table(path, limits) for path in sorted(folder.glob("lab-*.jsonl")))):
+    measured = folder / "ceilings.json"
+    first = ceilings_table(json.loads(measured.read_text())) if measured.exists() else iter([f"(no {measured.name})"])
+    for part in (first, *(lab_table(path, limits) for path in sorted(folder.glob("lab-*.jsonl")))):
         print("\n".join(part), end="\n\n")
     for path in sorted(folder.glob("moe_kernel*.json")):
         print("\n".join(kernel_table(path)), end="\n\n")
@@ -42,12 +44,8 @@ def main() -> None:
         print("\n".join(stand_ins(path)), end="\n\n")
 
 
-def ceilings_table(folder: Path) -> Iterator[str]:
-    path = folder / "ceilings.json"
-    if not path.exists():
-        yield f"(no {path.name})"
-        return
-    found = json.loads(path.read_text())
+def ceilings_table(found: dict[str, Any]) -> Iterator[str]:
+    """Of what `assay.probes.ceilings.gpu_program` writes."""
     yield f"Ceilings: {found['about']}"
     yield ""
     yield from _row("quantity", "median", "quartiles", "cache", "check")
@@ -153,6 +151,7 @@ def stand_ins(path: Path) -> Iterator[str]:
 
 
 def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
+    """As `assay.kernels.device_timing.quartiles`, which needs torch."""
     if len(samples) < 2:
         return samples[0], samples[0], samples[0]
     low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")

@@ -5,12 +5,19 @@
 
 GPU time comes in slices: a run is begun only when the time left holds one as long as the longest so far. The same
 command goes on where it stopped, also on the next machine of the same fingerprint; no bracket spans two machines.
-The model is written when it is not there (`moe_model.py`): seeded, so that every machine serves the same weights.
+The model is written when it is not there (`moe_model.py`): seeded, so that every GPU machine serves the same weights.
+
+A step must take the GPU longer than the host needs to prepare the next one, else a verdict is about the host: with six
+layers and 8 streams identical launches scattered by 11.8 % either way (docs/gpu.md). Sixteen layers are 42 GB, which a
+disk of 64 GB holds, and by vLLM's times there (271 us a layer with 16 streams, 556 with 64) 4.3 and 8.9 ms of experts a
+step, where the host took up to about 3. `--intermediate 2048 --layers 2` are as many bytes and about as long a step in
+an eighth of the launches; but our kernel's tiles were measured for 256 columns, and are chosen by rule for 2,048.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -33,13 +40,14 @@ TRIED = (
     "graphs-off",
     "stream-interval",
 )
-FIRST_RUN_S = 150.0
-"""Allowed for a run while none has been made: a cold start compiles."""
+LAYERS, INTERMEDIATE = 16, 256
+FIRST_RUN_S = 240.0
+"""Allowed for a run while none has been made: a cold start compiles, and reads the model from the disk."""
 MARGIN_S = 10.0
 
 
 def spec(model: Path, python: str) -> CampaignSpec:
-    """The question: decode at 64 and at 8 streams, graphs for decode alone, so that a launch stays short."""
+    """The question: decode at 64 and at 16 streams, graphs for decode alone, so that a launch stays short."""
     return CampaignSpec(
         name="vllm-h200-glm5-slice",
         target=Target(
@@ -58,7 +66,7 @@ def spec(model: Path, python: str) -> CampaignSpec:
                 ),
             },
             env={"VLLM_USE_FLASHINFER_SAMPLER": "0"},
-            start_timeout_s=240.0,
+            start_timeout_s=FIRST_RUN_S,
         ),
         workload=Workload(
             concurrency=64,
@@ -68,13 +76,29 @@ def spec(model: Path, python: str) -> CampaignSpec:
             windows=3,
             warmup_min_s=2.0,
             warmup_max_s=20.0,
-            points=[LoadPoint(name="c8", concurrency=8)],
+            points=[LoadPoint(name="c16", concurrency=16)],
         ),
         objective=Objective(min_effect=0.03),
         budget=Budget(total_s=3 * 3600.0, calibration_brackets=2, block=4, min_brackets=2, max_brackets=4),
         gates=Gates(max_foreign_cores=1.0),
         policy=Policy(only=list(TRIED), catalogue=["catalogue"]),
     )
+
+
+def make_model(asked: argparse.Namespace) -> None:
+    """Write the model, or make sure that the one there is the one that is asked for."""
+    if not (asked.model / "model.safetensors.index.json").exists():
+        sizes = ["--layers", str(asked.layers), "--intermediate", str(asked.intermediate)]
+        made = [str(HERE / "moe_model.py"), str(asked.model), "--tokenizer", str(asked.tokenizer), *sizes]
+        subprocess.run([asked.python, *made], check=True)
+    config = json.loads((asked.model / "config.json").read_text())
+    found = config["num_hidden_layers"], config["moe_intermediate_size"]
+    if found != (asked.layers, asked.intermediate):
+        sys.exit(
+            f"{asked.model} has {found[0]} layers of experts {found[1]} wide, "
+            f"not {asked.layers} of {asked.intermediate}: "
+            "name another folder, or give --layers and --intermediate as it was made"
+        )
 
 
 def longest_run_s(folder: Path) -> float:
@@ -96,11 +120,10 @@ def main() -> int:
     parser.add_argument("--model", type=Path, required=True, help="where the model is, or will be")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=500.0)
-    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--layers", type=int, default=LAYERS, help="2.6 GB each with the default width (%(default)s)")
+    parser.add_argument("--intermediate", type=int, default=INTERMEDIATE, help="columns of an expert (%(default)s)")
     asked = parser.parse_args()
-    if not (asked.model / "model.safetensors.index.json").exists():
-        made = [str(HERE / "moe_model.py"), str(asked.model), "--tokenizer", str(asked.tokenizer)]
-        subprocess.run([asked.python, *made, "--layers", str(asked.layers)], check=True)
+    make_model(asked)
     print(f"[{time.monotonic() - begun_s:.0f} s] model is there", flush=True)
     if not (asked.folder / "assay.toml").exists():
         api.init(asked.folder, spec(asked.model, asked.python))

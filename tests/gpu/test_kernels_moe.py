@@ -167,6 +167,8 @@ def test_what_the_kernel_cannot_do_is_refused_with_the_values() -> None:
         fused_moe(one.x, one.w13.transpose(1, 2).contiguous().transpose(1, 2), one.w2, one.weights, one.ids)
     with pytest.raises(UnsupportedError, match="x's type"):
         fused_moe(one.x.float(), one.w13, one.w2, one.weights, one.ids)
+    with pytest.raises(UnsupportedError, match="a row for each of x's 2"):
+        fused_moe(one.x, one.w13, one.w2, one.weights[:1], one.ids[:1])
     with pytest.raises(UnsupportedError, match="cannot carry 100 x 2"):
         fused_moe(*layer(100).arguments(), config=HALF["pairs"])
     with pytest.raises(UnsupportedError, match="depth of 128"):

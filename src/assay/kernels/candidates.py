@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from assay.kernels.rule import PAIRS_AT_MOST, SCAN_AT_MOST, WARP_GROUP_ROWS
+from assay.kernels.rule import LEAST_ROWS, PAIRS_AT_MOST, SCAN_AT_MOST, WARP_GROUP_ROWS, rows_of, spans
 from assay.kernels.shape import Shape
 from assay.kernels.tiles import MoeConfig, Tile
 
-MOST_ROWS, LEAST_ROWS = 128, 16
-ENOUGH_BLOCKS = 264
-"""Two for each of an H200's multiprocessors."""
-STEPS_OF_A_LOOP = 12
+MOST_ROWS = 128
 
 
 def _tile(rows: int, columns: int, depth: int, warps: int, stages: int) -> Tile:
@@ -87,24 +84,9 @@ def _swapped(shape: Shape, rows: int) -> tuple[list[Tile], list[Tile]]:
     return [_tile(rows, *one) for one in up], [_tile(rows, *one) for one in down]
 
 
-def spans(shape: Shape, tile: Tile, *, pairs: int) -> list[int]:
-    """How many of the down product's column blocks to do in one loop, most promising first.
-
-    About twelve steps of depth fill and drain a pipeline for little; but every multiprocessor wants two blocks.
-    """
-    steps = max(1, shape.intermediate // tile.depth)
-    blocks = max(1, shape.hidden // tile.columns)
-    most = max(1, min(pairs, shape.experts) * blocks // ENOUGH_BLOCKS)
-    allowed = [span for span in (1, 2, 4, 8, 16) if span <= min(most, blocks)]
-    return sorted(allowed, key=lambda span: abs(span * steps - STEPS_OF_A_LOOP))[:3]
-
-
 def rows_for(tokens: int, slots: int, global_experts: int) -> list[int]:
     """Rows of a sorted tile: about a third more than an expert's mean, then half and twice that."""
-    wanted = tokens * slots / global_experts * 4 / 3
-    middle = LEAST_ROWS
-    while middle < min(wanted, MOST_ROWS):
-        middle *= 2
+    middle = rows_of(tokens * slots / global_experts, MOST_ROWS)
     return [rows for rows in (middle, middle // 2, middle * 2) if LEAST_ROWS <= rows <= MOST_ROWS]
 
 

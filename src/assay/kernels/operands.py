@@ -85,6 +85,8 @@ def check(
         f"x {tuple(x.shape)} does not have {hidden} columns": x.dim() == 2 and x.shape[1] == hidden,  # noqa: PLR2004 - rows, columns
         f"topk_ids {tuple(topk_ids.shape)} and topk_weights {tuple(topk_weights.shape)} differ": topk_ids.shape
         == topk_weights.shape,
+        f"topk_ids {tuple(topk_ids.shape)} do not have a row for each of x's {x.shape[0]}": topk_ids.dim() == 2  # noqa: PLR2004 - tokens, slots
+        and topk_ids.shape[0] == x.shape[0],
         "the last dimension of x, w13 and w2 must be contiguous": x.stride(-1) == w13.stride(-1) == w2.stride(-1) == 1,
         "fp8 activations need x_scale": (x.dtype == FP8) == (x_scale is not None),
         "w13 and w2 need scales both or neither": (w13_scale is None) == (w2_scale is None),

@@ -17,6 +17,10 @@ NARROW_SLICE = 512
 WARP_GROUP_ROWS = 64
 """Rows of the left operand that one instruction of a Hopper's matrix units takes."""
 HOPPER = 9
+LEAST_ROWS = 16
+PROCESSORS = 132
+"""Multiprocessors of an H200, the device that the rule was made on."""
+STEPS_OF_A_LOOP = 12
 
 
 def allowed(config: MoeConfig, *, tokens: int, slots: int) -> bool:
@@ -25,28 +29,52 @@ def allowed(config: MoeConfig, *, tokens: int, slots: int) -> bool:
 
 
 def rule(shape: Shape, *, tokens: int, slots: int, global_experts: int, device: Device | None = None) -> MoeConfig:
-    """Tiles where nothing was measured: those that won most often on one H200 (2026-11-30, docs/gpu.md).
+    """Tiles where nothing was measured: those near the best most often on one H200 (2026-11-30, docs/gpu.md).
 
     Fewer stages where a block has less shared memory than an H200's; overlapped launches and descriptors from compute
-    capability 9.0 on.
+    capability 9.0 on; fp8 weights as the left operand at 9.x alone, whose matrix units are the reason for it.
     """
-    modern = device is not None and int(device.capability.split(".")[0]) >= HOPPER
+    major = int(device.capability.split(".")[0]) if device is not None else 0
     pairs = tokens * slots
     few = pairs <= min(PAIRS_AT_MOST, global_experts) and (shape.dtype != "fp8" or tokens == 1)
     if few and shape.intermediate <= NARROW_SLICE:
         return _pairs(shape)
-    if pairs <= SCAN_BY_RULE_AT_MOST:
-        config = _scan(shape, modern=modern)
+    each = pairs / max(global_experts, 1)
+    if shape.dtype == "fp8" and major == HOPPER:
+        config = _fp8_on_hopper(shape, pairs=pairs, each=each)
+    elif pairs <= SCAN_BY_RULE_AT_MOST:
+        config = _scan(shape, modern=major >= HOPPER)
     else:
-        config = _sorted(shape, _rows(shape, pairs / max(global_experts, 1)), modern=modern)
+        most = WARP_GROUP_ROWS if shape.dtype == "fp8" else 2 * WARP_GROUP_ROWS  # registers of fp8's partial sums
+        config = _sorted(shape, rows_of(each, most), modern=major >= HOPPER)
     return within(config, shape, device)
+
+
+def rows_of(each: float, most: int) -> int:
+    """Rows of a tile for experts of so many tokens: a third more than these, as a power of two."""
+    rows = LEAST_ROWS
+    while rows < min(most, each * 4 / 3):
+        rows *= 2
+    return rows
+
+
+def spans(shape: Shape, tile: Tile, *, pairs: int) -> list[int]:
+    """How many of the down product's column blocks to do in one loop, most promising first.
+
+    About twelve steps of depth fill and drain a pipeline for little; but every multiprocessor wants two blocks.
+    """
+    steps = max(1, shape.intermediate // tile.depth)
+    blocks = max(1, shape.hidden // tile.columns)
+    most = max(1, min(pairs, shape.experts) * blocks // (2 * PROCESSORS))
+    possible = [span for span in (1, 2, 4, 8, 16) if span <= min(most, blocks)]
+    return sorted(possible, key=lambda span: abs(span * steps - STEPS_OF_A_LOOP))[:3]
 
 
 def _pairs(shape: Shape) -> MoeConfig:
     """No tensor cores: each (token, slot) by itself."""
     if shape.dtype == "fp8":
-        tile = Tile(rows=1, columns=16, depth=256, warps=4, stages=3)
-        return MoeConfig(path="pairs", gate_up=tile, down=tile)
+        up = Tile(rows=1, columns=4, depth=1024, warps=4, stages=3)
+        return MoeConfig(path="pairs", gate_up=up, down=Tile(rows=1, columns=32, depth=256, warps=4, stages=1))
     return MoeConfig(
         path="pairs",
         gate_up=Tile(rows=1, columns=8, depth=512, warps=4, stages=3),
@@ -54,23 +82,38 @@ def _pairs(shape: Shape) -> MoeConfig:
     )
 
 
+def _fp8_on_hopper(shape: Shape, *, pairs: int, each: float) -> MoeConfig:
+    """Weights on the left while an expert's tokens fill no 64 rows of an instruction; several down blocks a loop.
+
+    Four stages of gate-up leave room for one block on a multiprocessor: right where there is no more than one to do.
+    """
+    scan = pairs <= SCAN_BY_RULE_AT_MOST
+    rows = LEAST_ROWS if scan else rows_of(each, WARP_GROUP_ROWS)
+    if rows == WARP_GROUP_ROWS:
+        config = _sorted(shape, rows, modern=True)
+        return replace(config, down_span=spans(shape, config.down, pairs=pairs)[0])
+    columns = 128
+    one_each = each * shape.experts * shape.intermediate / columns <= PROCESSORS
+    down = Tile(rows=rows, columns=columns, depth=128, warps=4, stages=4)
+    return MoeConfig(
+        path="scan" if scan else "sorted",
+        gate_up=Tile(rows=rows, columns=columns, depth=128, warps=4, stages=4 if one_each else 3),
+        down=down,
+        overlap_launches=scan or rows > LEAST_ROWS,
+        descriptors=True,
+        swapped=True,
+        down_span=spans(shape, down, pairs=pairs)[0],
+    )
+
+
 def _scan(shape: Shape, *, modern: bool) -> MoeConfig:
     if shape.dtype == "fp8":
-        up = Tile(rows=16, columns=64, depth=128, warps=4, stages=4)
-        down = Tile(rows=16, columns=128, depth=128, warps=4, stages=3)
+        up = Tile(rows=LEAST_ROWS, columns=64, depth=128, warps=4, stages=4)
+        down = Tile(rows=LEAST_ROWS, columns=128, depth=128, warps=4, stages=3)
     else:
-        up = Tile(rows=16, columns=32, depth=128, warps=4, stages=4)
-        down = Tile(rows=16, columns=128, depth=64, warps=4, stages=4)
+        up = Tile(rows=LEAST_ROWS, columns=32, depth=128, warps=4, stages=4)
+        down = Tile(rows=LEAST_ROWS, columns=128, depth=64, warps=4, stages=4)
     return MoeConfig(path="scan", gate_up=up, down=down, overlap_launches=modern, descriptors=modern)
-
-
-def _rows(shape: Shape, each: float) -> int:
-    """Twice the tokens of an expert, as a power of two; fp8 has no registers for more than 64."""
-    most = 64 if shape.dtype == "fp8" else 128
-    rows = 16
-    while rows < min(most, each * 4 / 3):
-        rows *= 2
-    return rows
 
 
 def _sorted(shape: Shape, rows: int, *, modern: bool) -> MoeConfig:

@@ -171,7 +171,7 @@ def _compiled(
         except UnsupportedError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 - a compiler's error has no common class; vLLM's own path still works
-            return f"{type(error).__name__} at {tokens} tokens: {str(error).splitlines()[0][:200]}"
+            return f"{type(error).__name__} at {tokens} tokens: {(str(error).splitlines() or ['?'])[0][:200]}"
     return None
 
 

@@ -10,7 +10,7 @@ from assay.lab.shapes import ExpertShape
 from assay.lab.tiles import SHOWN, Chip
 from assay.records.device import Box
 from assay.records.estimate import Layout, OperatingPoint, Routing
-from assay.records.lab import LabPoint, LabReport, LayoutVerdict, TileFit
+from assay.records.lab import LabPoint, LabReport, LayoutVerdict, TileFit, TunedPoint
 from assay.records.model_shape import ModelShape
 from assay.roofline import ceilings, step
 from assay.roofline.ceilings import Ceilings
@@ -182,6 +182,27 @@ def communication_s(model: ModelShape, box: Box, layout: Layout, tokens: int, ro
     estimate = step.estimate(model, whole, layout, point, routing=routing)
     layers = max(1, model.num_layers)
     return sum(op.time_s.mid for op in estimate.ops if op.collective is not None and op.calls >= layers // 2) / layers
+
+
+def tuned(rows: Iterable[Mapping[str, Any]]) -> list[TunedPoint]:
+    """What a tuning found, by number of tokens.
+
+    The search takes the fastest of several measurements, which is fast partly by luck: where winner and default were
+    measured once more in turn, those times are told. A winner that was then no faster gives way to the default.
+    """
+    every = list(rows)
+    fair = {row["tokens"]: row for row in every if row["kind"] == "compared"}
+    keys = ("tokens", "config", "time_s", "default_s", "measured", "pruned")
+    found = []
+    for winner in {row["tokens"]: row for row in every if row["kind"] == "winner"}.values():
+        told = {key: winner[key] for key in keys}
+        again = fair.get(winner["tokens"])
+        if again is not None and {"tuned", "default"} <= again["time_s"].keys():
+            times = again["time_s"]
+            name = "tuned" if times["tuned"] < times["default"] else "default"
+            told |= {"config": again["configs"][name], "time_s": times[name], "default_s": times["default"]}
+        found.append(TunedPoint(**told))
+    return sorted(found, key=lambda one: one.tokens)
 
 
 def _problems(points: Sequence[LabPoint]) -> list[str]:

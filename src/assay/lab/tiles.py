@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass
 
 from assay.errors import UsageError
+from assay.kernels.tiles import SHARED_BYTES_PER_BLOCK
 from assay.records.device import Device
 
 KIB = 1024
@@ -38,11 +39,8 @@ class Chip:
     """Of 32 bits; the same from compute capability 5 on."""
 
 
-CHIPS = {
-    name: Chip(name=name, smem_per_block_bytes=kib * KIB)
-    for name, kib in {"sm80": 163, "sm86": 99, "sm89": 99, "sm90": 227, "sm100": 227, "sm103": 227, "sm120": 99}.items()
-}
-"""By compute capability. Source: CUDA C++ Programming Guide, "Maximum amount of shared memory per thread block"."""
+CHIPS = {name: Chip(name=name, smem_per_block_bytes=most) for name, most in SHARED_BYTES_PER_BLOCK.items()}
+"""By compute capability."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

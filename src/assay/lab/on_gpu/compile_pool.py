@@ -37,23 +37,28 @@ class CompilePool:
         ]
         for each in self._workers:
             each.start()
+        self._generation = 0
 
     def prepare(self, tasks: Sequence[Task]) -> dict[int, str]:
         """Compile, and say what could not be: place in `tasks` to the reason."""
         if not any(each.is_alive() for each in self._workers) or len(tasks) < 2:  # noqa: PLR2004 - one is not worth the way
             return {}
+        self._generation += 1
         for place, task in enumerate(tasks):
-            self._tasks.put((place, *task))
+            self._tasks.put((self._generation, place, *task))
         problems: dict[int, str] = {}
         waiting, heard_s = len(tasks), time.monotonic()
         while waiting and time.monotonic() - heard_s < PATIENCE_S:
             try:
-                place, problem = self._done.get(timeout=1.0)
+                generation, place, problem = self._done.get(timeout=1.0)
             except queue.Empty:
                 if not any(each.is_alive() for each in self._workers):
                     break
                 continue
-            waiting, heard_s = waiting - 1, time.monotonic()
+            heard_s = time.monotonic()
+            if generation != self._generation:
+                continue  # an answer that came after its generation was given up
+            waiting -= 1
             if problem is not None and TOO_LARGE in problem:
                 problems[place] = problem  # anything else may be this process's own trouble: it is launched once more
         return problems
@@ -78,12 +83,12 @@ def _work(shape: dict[str, Any], engine: str, tasks: Any, done: Any) -> None:
     make: Any = IMPLEMENTATIONS[engine]
     batches: dict[int, Any] = {}
     while (task := tasks.get()) is not None:
-        place, tokens, config = task
+        generation, place, tokens, config = task
         try:
             if tokens not in batches:
                 batches[tokens] = make_batch(held, tokens, 0.0, 0)
             make(held, batches[tokens], config)()
             torch.cuda.synchronize()
-            done.put((place, None))
+            done.put((generation, place, None))
         except Exception as error:  # noqa: BLE001 - whatever a compiler throws is a reason
-            done.put((place, (str(error) or repr(error)).splitlines()[0][:200]))
+            done.put((generation, place, (str(error) or repr(error)).splitlines()[0][:200]))

@@ -48,8 +48,8 @@ def main() -> None:
     try:
         tuner.run()
     except RuntimeError as lost:
-        if time.monotonic() > until_s:
-            raise
+        if time.monotonic() > until_s or not tuner.launches:
+            raise  # where nothing new was measured, it would be lost at the same place again
         tuner.say({"kind": "note", "text": f"the device was lost and the program begins anew: {one_line(lost)}"})
         tuner.pool.close()
         argv = [sys.executable, "-m", "assay.lab.on_gpu.tune_program", *sys.argv[1:3], str(until_s)]
@@ -165,6 +165,8 @@ class Tuner:
         default = self._default(problem.tokens)
         asks = [Ask(tokens=problem.tokens, config=one, effort="full") for one in dict.fromkeys([*close, default])]
         full = {ask.config: told.time_s for ask, told in zip(asks, self.measure(asks), strict=True) if told.time_s}
+        if not full:
+            raise SystemExit(f"no configuration of the engine's grid could be measured at {problem.tokens} tokens")
         best = min(full, key=lambda one: full[one])
         pruned = sum(why_not(one, problem) is not None for one in every)
         return Winner(

@@ -186,7 +186,7 @@ class StandIns:
                 kept_s = self._read_again(kept, other)
             finally:
                 persistence.forget()
-        saved = [before - after for before, after in zip(sorted(without), sorted(kept_s), strict=True)]
+        saved = [before - after for before in without for after in kept_s]  # no reading belongs to another one
         words = (
             f"{size / 1e6:.1f} MB set aside of an L2 of {self.lab.cold.l2_bytes / 1e6:.1f} MB, read after "
             f"{OTHER_BYTES / 1e6:.0f} MB of other data: {quartiles(without)[1] * 1e6:.1f} us without, "

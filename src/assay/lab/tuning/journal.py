@@ -30,8 +30,8 @@ class Journal:
         self._known: dict[Key, Told] = {}
         self.kept_away: Path | None = None
         rows = list(_rows(path))
-        if rows and rows[0].get("identity") != dict(identity):
-            self.kept_away = path.with_suffix(f".{len(rows)}-others{path.suffix}")
+        if path.exists() and path.stat().st_size and (not rows or rows[0].get("identity") != dict(identity)):
+            self.kept_away = _free_name(path)
             path.replace(self.kept_away)
             rows = []
         if not rows:
@@ -67,6 +67,14 @@ class Journal:
             file.write(json.dumps(row) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _free_name(path: Path) -> Path:
+    """Beside the path, where nothing lies yet: what is set aside must not replace what was set aside before."""
+    number = 1
+    while (found := path.with_suffix(f".others-{number}{path.suffix}")).exists():
+        number += 1
+    return found
 
 
 def _key(row: Mapping[str, Any]) -> Key:
