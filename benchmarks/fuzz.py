@@ -44,11 +44,11 @@ MOST_S = 2.0
 MOST_MEMORY_BYTES = 3 << 30
 """Address space of the whole process: an input that asks for more ends it."""
 LONGEST = 30_000
+"""Characters of an input; logs of any length are read line by line, and a line is cut."""
 MOST_KEPT = 20
 """Of each kind, of the inputs that are defects."""
 GENTLE = 0.6
 """Share of inputs with a structure of which only values are changed."""
-"""Characters of an input; logs of any length are read line by line, and a line is cut."""
 SHARES = {
     "logs": 40,
     "help texts": 20,

@@ -21,8 +21,8 @@ def active(shape: ModelShape, counts: str) -> float:
     """Active parameters by a publisher's convention."""
     parts = shape.parameters_by_part()
     embedding, head = parts.get("embedding", 0), parts.get("head", 0)
-    left_out = {"no embedding": embedding, "no embedding, no head": embedding + head}.get(counts, 0)
-    return shape.active_parameters - left_out
+    left_out = {"everything": 0, "no embedding": embedding, "no embedding, no head": embedding + head}
+    return shape.active_parameters - left_out[counts]
 
 
 def total(shape: ModelShape, counted: str) -> int:

@@ -5,7 +5,7 @@ Run it with a Python that has torch, transformers and tokenizers (vLLM's own):
     /opt/vllm/bin/python benchmarks/tiny_moe.py FOLDER [--layers 4] [--experts 32] [--hidden 512]
 
 Its answers mean nothing. Its arithmetic does: the same architecture (Qwen3-MoE) as large models, small enough for two
-CPU cores. The seed is fixed, so the same arguments make the same model.
+CPU cores. The seed is fixed, so the same arguments make the same weights; the tokenizer learns its words from docs/.
 """
 
 from __future__ import annotations

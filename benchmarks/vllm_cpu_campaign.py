@@ -20,15 +20,7 @@ from pathlib import Path
 
 from assay import api
 from assay.engines.cache import cache_folder
-from assay.records.spec import (
-    Budget,
-    CampaignSpec,
-    Gates,
-    Objective,
-    Policy,
-    Target,
-    Workload,
-)
+from assay.records.spec import Budget, CampaignSpec, Gates, Objective, Policy, Target, Workload
 
 HERE = Path(__file__).parent
 OWN = HERE / "vllm_cpu_catalogue"
@@ -88,12 +80,12 @@ def prepared(folder: Path, vllm: str, minutes: float) -> None:
 
 def keep(folder: Path, record: Path) -> None:
     """The record, without what can be made again."""
+    record.mkdir(parents=True)
     for name in KEPT:
         source = folder / name
         if source.is_dir():
-            shutil.copytree(source, record / name, dirs_exist_ok=True)
-        elif source.exists():
-            record.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(source, record / name)
+        else:
             shutil.copy2(source, record / name)
 
 
@@ -105,6 +97,8 @@ def main() -> int:
     parser.add_argument("--record", type=Path, help="where to copy the finished record")
     parser.add_argument("--minutes", type=float, default=30.0, help="measuring time of the whole campaign")
     asked = parser.parse_args()
+    if asked.record and asked.record.exists():
+        parser.error(f"{asked.record} exists already: two records in one folder would be none")
     prepared(asked.folder, asked.vllm, asked.minutes)
     assay = [sys.executable, "-m", "assay"]
     ended = subprocess.run([*assay, "run", "--folder", str(asked.folder)], check=False).returncode

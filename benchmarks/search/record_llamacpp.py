@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from assay import wiring
-from assay.api.setup import SPEC, init, plan
+from assay.api.init import SPEC, init
+from assay.api.plan import plan
 from assay.campaign.bench import Bench
 from assay.campaign.gates import wait_for_quiet
 from assay.campaign.loop import recover

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from assay.api.assess import assess
     from assay.api.demo import demo
+    from assay.api.init import init, init_from_command, init_from_url
     from assay.api.inspect import export, next_step, report, status, todo, verify
+    from assay.api.plan import plan
     from assay.api.run import run
-    from assay.api.setup import assess, init, init_from_command, init_from_url, plan
 
 __version__ = "0.1.0"
 __all__ = [

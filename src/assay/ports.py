@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from assay.records.base import Flags
 from assay.records.event import Event, EventKind
@@ -64,6 +64,17 @@ class Server(Protocol):
 
     def stop(self) -> None:
         """SIGINT, SIGTERM, SIGKILL to its session; returns when every process of it is gone. Idempotent."""
+
+
+@runtime_checkable
+class ForeignServer(Server, Protocol):
+    """A server that somebody else runs: it has no process of ours, wants a key perhaps, and can be gone."""
+
+    api_key_env: str | None
+    """Name of the environment variable that holds its key."""
+
+    def absence(self) -> str | None:
+        """Why it cannot be measured right now; None while it is there."""
 
 
 class Engine(Protocol):

@@ -57,6 +57,7 @@ def bench(
     from assay.engines.launch_prefix import end_orphan
     from assay.process.guardian import guard
     from assay.store.files import CampaignFolder
+    from assay.store.redact import secret_values
 
     with guard() as guardian:
         yield Bench(
@@ -65,7 +66,7 @@ def bench(
             load=load.create(),
             probe=probe(),
             record=record,
-            files=CampaignFolder(folder),
+            files=CampaignFolder(folder, secret_values(target.model_dump(mode="json"))),
             documents=FolderDocuments(folder),
             progress=progress,
             free_port=process.free_port,

@@ -129,6 +129,25 @@ def test_a_sound_folder_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
+        ('applies_when = "model.is_mo"', "applies_when: 'is_mo' is not known"),
+        ('regime_when = "wrokload.concurrency > 8"', "regime_when: 'wrokload' is not known"),
+        ('applies_when = "workload.concurrency"', "applies_when: workload.concurrency is 8, which is no condition"),
+        ("applies_when = \"workload.concurrency > '8'\"", "compares unlike things"),
+        ('applies_when = "build.is_version(5)"', "build.is_version(5)"),
+    ],
+)
+def test_what_no_target_has_is_an_error_with_its_key(tmp_path: Path, line: str, told: str) -> None:
+    (tmp_path / "mine.toml").write_text(f"{line}\n" + MINE.replace(">=0.20", "<0.18"))
+    done = run(["check", str(tmp_path)])
+
+    assert isinstance(done.exception, CheckFailed)
+    assert "error: mine: vllm <0.18: " in done.stdout
+    assert told in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
         ('requires = ["mine"]', "error: mine: vllm: requires itself: mine > mine"),
         ('excludes = ["nobody"]', "warning: mine: vllm <0.18: excludes nobody, and no entry has that id"),
         ('requires = ["nobody"]', "warning: mine: vllm <0.18: requires nobody, and no entry has that id"),

@@ -152,6 +152,14 @@ def test_a_trace_without_a_model_is_split_by_its_own_span(tmp_path: Path) -> Non
     assert "scheduling, CPU" in shown(found, 80)
 
 
+def test_what_took_no_time_in_a_trace_has_no_bar(tmp_path: Path) -> None:
+    alone = [span for span in STEP if "nccl" not in span[0]]
+    found = ask(Question(folder=tmp_path, on="H100-SXM", trace=torch_file(tmp_path, alone)), QuietProgress())
+
+    (line,) = (line for line in shown(found, 80).splitlines() if line.startswith("communication alone"))
+    assert line.split() == ["communication", "alone", "0", "µs", "0%"]
+
+
 def test_a_box_by_its_data_sheet_has_a_roofline_without_anything_being_measured(tmp_path: Path) -> None:
     found = ask(Question(folder=tmp_path, model="llama-3.1-8b", on="H100-SXM"), QuietProgress())
 

@@ -43,6 +43,14 @@ def test_a_flag_that_the_engine_refuses_is_exit_code_1_and_says_what_to_write() 
     assert done.stdout.index("error: ") < done.stdout.index("warning: ")
 
 
+def test_every_finding_stands_with_its_source() -> None:
+    done = run(
+        ["--engine-version", "0.20.0", "--", "vllm", "serve", "M", "--max-num-seqs", "x", "--max-model-len", "y"]
+    )
+
+    assert done.stdout.count("error: ") == done.stdout.count("source: vllm 0.20.0 wheel") == 2
+
+
 def test_json_is_the_only_document_and_keeps_the_exit_code() -> None:
     done = run(["--json", *BAD])
 

@@ -93,6 +93,7 @@ def test_the_help_imports_nothing_heavy_and_an_estimate_no_more_than_it_needs(sm
         ([*FOUNDING[:3], "--layout", "tp8tp4"], "at most once", "tp4pp2"),
         ([*FOUNDING[:3], "--layout", "tp0"], "from 1 up", "tp8"),
         ([*FOUNDING[:3], "--layout", "tp16"], "it takes 16 devices, and there are 8", "--layout tp8"),
+        (["llama-3.1-8b", "--on", BOX, "--layout", "ep8"], "llama-3.1-8b has none", "--layout tp8"),
         ([*FOUNDING, "--concurrency", "8,x"], "--concurrency 8,x", "1,8,64"),
         ([*FOUNDING, "--concurrency", "0"], "--concurrency 0", "1,8,64"),
         ([*FOUNDING, "--routing", "zipf"], "--routing zipf", "zipf:1.0"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from assay import api
-from assay.records.spec import Budget, CampaignSpec, Gates, Objective, Policy, Statistics, Target, Workload
+from assay.records.spec import Budget, CampaignSpec, Gates, Objective, Policy, Quality, Statistics, Target, Workload
 from assay.store.verify import verify
 
 ENTRY = """
@@ -47,6 +47,7 @@ def tiny_spec(**changes: object) -> CampaignSpec:
             total_s=600, calibration_brackets=2, max_brackets=1, composition_brackets=1, confirmation_brackets=2
         ),
         "statistics": Statistics(screen_alpha=1e-9, adopt_alpha=1e-9),
+        "quality": Quality(probes=12),
         "gates": Gates(max_foreign_cores=64, max_steal_share=1),  # what is tested here needs no quiet machine
         "policy": Policy(builtin_catalogue=False, catalogue=["catalogue"]),
     }

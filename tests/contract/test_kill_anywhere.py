@@ -24,7 +24,6 @@ from tests.contract.campaigns import (
 pytestmark = pytest.mark.slow
 ENTRIES = {
     "null-batch": '{ "--batch-size" = 512 }',
-    "null-poll": '{ "--poll" = 50 }',
     "fails": '{ "--cache-type-v" = "q8_0", "--flash-attn" = "off" }',
 }
 
@@ -58,12 +57,12 @@ def assert_no_server_stays(folder: Path) -> None:
 
 
 def test_killed_at_random_moments_it_verifies_leaves_no_server_and_ends_with_the_same_runs(tmp_path: Path) -> None:
-    wanted = kills_wanted(3)
+    wanted = kills_wanted(2)
     rng = random.Random(20261130)
     undisturbed = make_campaign(tmp_path / "undisturbed", tiny_spec(), ENTRIES)
     finish(undisturbed)
     expected = completed(undisturbed)
-    assert len(expected) >= 8
+    assert len(expected) >= 7
 
     kills, campaign = 0, 0
     while kills < wanted:

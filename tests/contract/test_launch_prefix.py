@@ -129,7 +129,7 @@ def test_some_gpus_are_named_as_each_program_wants_them() -> None:
     podman = build.model_copy(update={"launch": LaunchPrefix(kind="podman", image="a/b", gpus="0,2")})
 
     assert '"device=0,2"' in launch_prefix.serving(build, ["x"], "m", 1)
-    assert launch_prefix.serving(podman, ["x"], "m", 1)[5:9] == [
+    assert launch_prefix.serving(podman, ["x"], "m", 1)[6:10] == [
         "--device", "nvidia.com/gpu=0", "--device", "nvidia.com/gpu=2",
     ]  # fmt: skip
 
@@ -273,6 +273,7 @@ def test_the_forward_is_from_loopback_to_loopback(place: Path) -> None:
         {"kind": "docker", "image": "a/b", "options": ["-p", "8000:8000"]},
         {"kind": "docker", "image": "a/b", "options": ["--publish=8000:8000"]},
         {"kind": "docker", "image": "a/b", "options": ["--network=bridge"]},
+        {"kind": "docker", "image": "a/b", "options": ["-p8000:8000"]},
         {"kind": "docker", "image": "a/b", "options": ["-d"]},
         {"kind": "podman", "image": "a/b", "options": ["--name", "x"]},
         {"kind": "ssh"},
@@ -283,6 +284,8 @@ def test_the_forward_is_from_loopback_to_loopback(place: Path) -> None:
         {"kind": "ssh", "host": "gpu", "options": ["-oProxyCommand=touch /tmp/x"]},
         {"kind": "ssh", "host": "gpu", "options": ["-4oProxyCommand=touch /tmp/x"]},
         {"kind": "ssh", "host": "gpu", "options": ["-o", ' "ProxyCommand" touch /tmp/x']},
+        {"kind": "ssh", "host": "gpu", "options": ["-o", "LocalForward=0.0.0.0:80 localhost:80"]},
+        {"kind": "ssh", "host": "gpu", "options": ["-oGatewayPorts=yes"]},
         {"kind": "ssh", "host": "gpu", "options": ["-6N"]},
         {"kind": "ssh", "host": "gpu", "options": ["-R", "0.0.0.0:80:localhost:80"]},
         {"kind": "ssh", "host": "gpu", "options": ["-f"]},
@@ -303,6 +306,8 @@ def test_a_prefix_that_is_incomplete_or_would_undo_what_assay_sets_is_refused(la
         {"kind": "docker", "image": "lmsysorg/sglang@sha256:0123abcd", "options": ["--ipc", "host", "--shm-size=32g"]},
         {"kind": "docker", "image": "a/b", "options": ["-v", "/data:/data:ro", "--ulimit", "memlock=-1"]},
         {"kind": "ssh", "host": "user@10.0.0.7", "options": ["-p", "2222", "-i", "/home/me/.ssh/key", "-J", "jump"]},
+        {"kind": "ssh", "host": "gpu", "options": ["-oStrictHostKeyChecking=no", "-Jjump-host", "-Fmy_config"]},
+        {"kind": "docker", "image": "a/b", "options": ["-eNCCL_P2P_LEVEL=SYS"]},
         {"kind": "srun", "options": ["--gpus=8", "--cpus-per-task=32", "--overlap"]},
     ],
 )

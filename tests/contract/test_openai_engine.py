@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from assay.errors import EngineError, MeasurementError, UsageError
 from assay.models import library
 from assay.ports import Engine, LaunchFailed
 from assay.process import end_recorded, free_port
-from assay.records.spec import CampaignSpec, Target
+from assay.records.spec import CampaignSpec, Gates, Target
 from assay.store.spec_file import read_spec
 
 pytestmark = pytest.mark.slow
@@ -76,6 +77,12 @@ class Strict(BaseHTTPRequestHandler):
 @pytest.fixture
 def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     monkeypatch.setenv(KEY_NAME, KEY)
+    with strict_server() as target:
+        yield target
+
+
+@contextmanager
+def strict_server() -> Iterator[Target]:
     with HTTPServer(("127.0.0.1", 0), Strict) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -229,6 +236,24 @@ def test_nobody_at_the_address_is_an_engine_error_and_a_failed_run(engine: Engin
     assert "does not answer" in caught.value.failure.line
 
 
+def test_a_server_that_is_gone_is_said_to_be_before_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(KEY_NAME, KEY)
+    with strict_server() as target:
+        soon = target.model_copy(update={"start_timeout_s": 0.1})
+        api.init(tmp_path, CampaignSpec(target=soon, gates=Gates(max_foreign_cores=1000, max_steal_share=1)))
+        api.plan(tmp_path)
+    progress = Told()
+
+    state = api.run(tmp_path, progress, max_runs=1)
+
+    assert state.runs[0].outcome is not None
+    assert state.runs[0].outcome.status == "failed"
+    assert "refused" in progress.results[0]
+    assert "waiting up to 0.1 s for it (target.start_timeout_s)" in progress.results[0]
+
+
 @pytest.mark.parametrize(
     "target",
     [
@@ -270,3 +295,14 @@ class Quiet:
 
     def result(self, text: str, *, good: bool | None = None) -> None:
         """Nothing."""
+
+
+class Told(Quiet):
+    """Keeps what was concluded."""
+
+    def __init__(self) -> None:
+        self.results: list[str] = []
+
+    def result(self, text: str, *, good: bool | None = None) -> None:
+        """A line of the terminal."""
+        self.results.append(text)

@@ -119,13 +119,21 @@ def test_thresholds_cannot_be_moved_after_measuring(finished: Path) -> None:
 def test_ctrl_c_ends_the_server_and_the_next_run_goes_on(tmp_path: Path) -> None:
     folder = make_campaign(tmp_path / "interrupted", tiny_spec(), {"null-poll": '{ "--poll" = 50 }'})
     process = start_assay(folder, "run")
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.communicate(timeout=6)
+    while not any(log.stat().st_size for log in folder.glob("runs/*/server.log")):
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.communicate(timeout=0.1)
+    assert servers_of(folder)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130, stderr.decode()
     assert servers_of(folder) == []
     assert_verified(folder)
+    assert completed(folder) == []
     with QuietProgress() as progress:
-        api.run(folder, progress)
-    assert len(completed(folder)) >= 7
+        api.run(folder, progress, max_runs=2)
+    interrupted, *made = api.status(folder).runs
+    assert interrupted.outcome is not None
+    assert interrupted.outcome.status == "abandoned"
+    assert len(made) == 2
+    assert made[0].intent.seed == interrupted.intent.seed
+    assert completed(folder)

@@ -1,7 +1,7 @@
 """A real vLLM: start, answers, load, kill -9, stop, and a flag that fails at launch.
 
 Opt-in, because an installation takes gigabytes: ASSAY_VLLM names a `vllm` program, its virtual environment or its
-Python. The model (58 million random weights, Qwen3-MoE) is made by benchmarks/tiny_moe.py, by that same Python.
+Python. The model (a small Qwen3-MoE with random weights) is made by benchmarks/tiny_moe.py, by that same Python.
 """
 
 from __future__ import annotations

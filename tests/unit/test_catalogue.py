@@ -89,6 +89,34 @@ def test_the_names_of_arms_are_refused_as_ids(tmp_path: Path, reserved: str) -> 
         load([tmp_path], "llamacpp")
 
 
+@pytest.mark.parametrize("versions", [">=5,<2", "==1.0,!=1.0", ">2,<=2"])
+def test_a_range_in_which_no_version_lies_is_refused(tmp_path: Path, versions: str) -> None:
+    path = entry(tmp_path, "x")
+    path.write_text(path.read_text() + f'versions = "{versions}"\n')
+    with pytest.raises(UsageError) as caught:
+        load([tmp_path], "llamacpp")
+    assert f"no version lies in {versions!r}" in caught.value.message
+    assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('constraints = ["dial.slots <"]', "dial.constraints"),
+        ('estimate = "dial.slots ?"', "dial.estimate"),
+        ('flags = { "--batch" = "= (dial.slots" }', "dial.flags.--batch"),
+    ],
+)
+def test_an_expression_of_a_dial_that_cannot_be_read_is_refused_with_its_place(
+    tmp_path: Path, line: str, key: str
+) -> None:
+    dial = f'[dial]\n{line}\n[[dial.knobs]]\nname = "slots"\nflag = "--parallel"\nlow = 1\nhigh = 4\nstep = 1'
+    path = entry(tmp_path, "x", more=dial)
+    with pytest.raises(UsageError) as caught:
+        load([tmp_path], "llamacpp")
+    assert caught.value.message.startswith(f"{path}: {key}: ")
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no catalogue folder"):
         load([tmp_path / "nowhere"], "llamacpp")

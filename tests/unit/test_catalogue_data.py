@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.catalogue.expressions import expressions_of
 from assay.catalogue.loader import builtin_folder, load, load_files, null_folder
+from assay.catalogue.names import names
 from assay.errors import UsageError
 
 FILES = sorted([*builtin_folder().glob("*.toml"), *null_folder().glob("*.toml")])
@@ -72,6 +74,14 @@ def test_entries_of_the_third_tier_have_a_path_or_say_what_has_to_be_made() -> N
         for variants in file.engines.values():
             for one in variants:
                 assert one.needs_work or one.flags or one.env or one.remove_flags or one.artifact or one.dial, one.id
+
+
+def test_every_expression_names_only_what_a_target_has() -> None:
+    files = load_files([builtin_folder()])
+    dials = [one for file in files for variants in file.engines.values() for one in variants if one.dial]
+
+    assert names([*files, *load_files([null_folder()])]) == []
+    assert any(expression.knobs for one in dials for expression in expressions_of(one))
 
 
 def test_every_ceiling_is_one_that_the_roofline_calculates() -> None:

@@ -109,6 +109,15 @@ def test_bandwidth_is_measured_and_the_buffers_are_checked(
     assert 1e8 < max(found.samples) < 1e13
 
 
+def test_a_node_whose_processors_this_process_may_not_use_is_not_measurable() -> None:
+    elsewhere = MemoryBandwidth(
+        name="memory_read", threads=2, numa_node=1, cpus=frozenset({4000}), buffer_bytes=8 * MIB_BYTES, seconds=0.05
+    )
+
+    with pytest.raises(NotMeasurable, match="may not run on the processors of the node"):
+        elsewhere.run()
+
+
 def test_a_file_is_read_and_the_share_that_came_from_the_device_is_told(tmp_path: Path) -> None:
     try:
         found = DiskRead(file=None, folder=tmp_path, most_bytes=32 * MIB_BYTES).run()

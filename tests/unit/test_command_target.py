@@ -40,6 +40,11 @@ def test_a_program_with_a_path_is_kept() -> None:
     assert target.executable == "/opt/vllm/bin/vllm"
 
 
+def test_a_word_that_changes_who_serves_is_not_dropped_without_a_word() -> None:
+    with pytest.raises(UsageError, match="sudo stands before the engine, and would get lost"):
+        target_of("sudo vllm serve org/model")
+
+
 @pytest.mark.parametrize("command", ["llama-server -m m.gguf", "my-own-server --model m.gguf"])
 def test_other_programs_are_left_to_others(command: str) -> None:
     assert target_of(command) is None

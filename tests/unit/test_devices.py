@@ -155,6 +155,10 @@ def test_a_missing_folder_is_refused(tmp_path: Path):
         (OWN.replace('kind = "gpu"', 'kind = "tpu"'), "kind"),
         (OWN.replace('basis = "spec"', 'basis = "heard"'), "basis"),
         (OWN.replace('{ name = "bf16_flop_per_s",', "{"), "malformed"),
+        (OWN.replace('unit = "bytes/s"', 'unit = "GB/s"'), "only 'bytes/s' is read"),
+        (OWN.replace("value = 1e12", "value = 0.0"), "a number above zero"),
+        (OWN.replace("memory_read_bytes_per_s", "memory_reads_bytes_per_s"), "no fact of a device"),
+        ('id = "x"\nname = "x"\nkind = "gpu"\nfacts = [1]', "malformed"),
         (OWN + '\n[[curves]]\ncollective = "all_reduce"\nworld = 8\npoints = [[1]]', "malformed"),
     ],
 )

@@ -208,7 +208,14 @@ def test_after_a_long_pause_or_on_another_machine_the_baseline_comes_first():
         run.model_copy(update={"intent": run.intent.model_copy(update={"host": host})})
         for run, host in zip(early.runs, ("one", "one", "two"), strict=True)
     ]
-    for runs in ([*early.runs[:2], night], moved):
+    killed = last.model_copy(  # its end was written when Assay was started again, in the morning
+        update={
+            "intent": last.intent.model_copy(update={"run_id": "killed"}),
+            "outcome": RunOutcome(run_id="killed", status=RunStatus.ABANDONED, reason="killed", duration_s=0.0),
+            "ended_at_ns": night.intended_at_ns - NS_PER_S,
+        }
+    )
+    for runs in ([*early.runs[:2], night], [*early.runs[:2], killed, night], moved):
         assert next_point(early.model_copy(update={"runs": runs}), HYPOTHESIS, DIAL).intent.candidate is None
 
 

@@ -40,6 +40,11 @@ def test_the_ends_of_a_range_are_read_off_the_machine_and_the_load():
     assert values(Knob(name="a", flag="--a", low=1, high="= machine.usable_cores", step=1)) == [1, 2]
 
 
+def test_the_least_of_values_of_which_one_is_unknown_is_unknown_and_said_to_be():
+    with pytest.raises(UsageError, match="hangs on a fact that is unknown"):
+        values(Knob(name="a", flag="--a", low=1, high="= min(step.running, 8)", step=1))
+
+
 def test_conditions_between_knobs_remove_settings():
     found = space(SLOTS, BATCH, constraints=["dial.batch >= 32 * dial.slots"])
     assert found.points

@@ -76,13 +76,28 @@ def test_what_cannot_be_decided_without_a_machine_is_said() -> None:
     assert "gpu" in report.undecided[0].reason
 
 
+def test_a_value_that_is_none_is_not_told_to_be_undecided_as_well() -> None:
+    report = ask("vllm serve M --max-num-seqs x", engine_version="0.33.0")
+
+    assert one(report, "bad-value").flags == ["--max-num-seqs"]
+    assert report.undecided == []
+
+
 def test_variables_that_nothing_reads_are_told_with_the_flag_that_took_their_place() -> None:
     report = ask("VLLM_ATTENTION_BACKEND=FLASHINFER VLLM_LOGGING_LEVEL=INFO vllm serve M", engine_version="0.20.0")
 
     finding = one(report, "removed")
     assert finding.flags == ["VLLM_ATTENTION_BACKEND"]
     assert finding.replacement == "--attention-backend"
+    assert any("config/attention.py" in each.source for each in finding.evidence)
     assert len(report.findings) == 1
+
+
+def test_a_type_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    report = ask("vllm serve M --dtype float17", engine_version="0.33.0")
+
+    assert one(report, "bad-value").replacement == "--dtype float16"
+    assert ask("vllm serve M --dtype bfloat16", engine_version="0.9.0").num_errors == 0
 
 
 def test_the_tag_of_the_image_decides_the_version() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.catalogue.about import About
@@ -139,6 +139,7 @@ SCALARS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(flags=st.dictionaries(ODD.filter(bool), SCALARS, max_size=4), title=ODD, risk=PROSE, rationale=PROSE, verify=ODD)
 def test_odd_values_and_odd_prose_survive_the_round_trip(
     tmp_path_factory: pytest.TempPathFactory,

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from benchmarks.gpu.moe_rule import choices
 from benchmarks.gpu.moe_tables import merged, tiles_file
 
 from assay.kernels.candidates import families, neighbours, rows_for
@@ -216,3 +217,22 @@ def test_merged_runs_keep_the_faster_of_two_results_and_devices_apart() -> None:
 def test_the_shipped_table_is_what_the_recorded_runs_say() -> None:
     runs = [json.loads(path.read_text()) for path in sorted(RECORDED.glob("moe_kernel_*.json"))]
     assert json.loads(SHIPPED.read_text()) == merged(runs)
+
+
+def test_in_fp8_on_a_hopper_the_rule_stays_within_three_percent_of_the_best_tiles_that_were_tried() -> None:
+    runs = [json.loads((RECORDED / f"moe_kernel_fp8_{name}_second.json").read_text()) for name in ("tp8", "ep8")]
+    losses = [one.loss for run in runs for one in choices(run)]
+    assert len(losses) == 12
+    assert all(loss is not None and loss < 0.03 for loss in losses)
+
+
+@pytest.mark.parametrize("capability", ["8.9", "12.0"])
+@pytest.mark.parametrize("tokens", [64, 256])
+def test_weights_are_the_left_operand_only_where_a_hoppers_instructions_ask_for_it(
+    tokens: int, capability: str
+) -> None:
+    narrow = replace(TP8, dtype="fp8")
+    other = replace(CHIP, capability=capability)
+    here, there = (rule(narrow, tokens=tokens, slots=8, global_experts=256, device=one) for one in (CHIP, other))
+    assert (here.swapped, there.swapped) == (True, False)
+    assert (here.down_span, there.down_span) == (4, 1)

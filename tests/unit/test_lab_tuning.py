@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.lab.reports import tuned as tuned_points
 from assay.lab.tuning import config_files
 from assay.lab.tuning.defaults import sglang_default, vllm_default
 from assay.lab.tuning.journal import Journal
@@ -94,6 +95,40 @@ def test_measurements_of_another_device_are_not_taken_over(tmp_path: Path) -> No
     assert other.kept_away.exists()
     same = Journal(other.kept_away, {"device": "one"})
     assert same.find(ask) == Told(time_s=1e-5)
+
+
+def test_nothing_that_was_set_aside_is_replaced_and_no_file_of_something_else_is_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text("somebody's notes\n")
+    for name in ("one", "two", "three"):
+        Journal(path, {"device": name})
+    kept = sorted(each.read_text() for each in tmp_path.iterdir() if each != path)
+    assert len(kept) == 3
+    assert "somebody's notes\n" in kept
+
+
+def winner(**more: object) -> dict[str, object]:
+    found = {"kind": "winner", "tokens": 64, "time_s": 5e-4, "default_s": 6e-4, "measured": 40, "pruned": 900}
+    return {**found, "config": Config(16, 64, 128, 1, 4, 4).as_engine(), **more}
+
+
+def compared(tuned_s: float, default_s: float) -> dict[str, object]:
+    configs = {"tuned": winner()["config"], "default": vllm_default(64, EXPERTS, "bf16").as_engine()}
+    times = {"tuned": tuned_s, "default": default_s}
+    return {"kind": "compared", "tokens": 64, "configs": configs, "time_s": times}
+
+
+def test_a_gain_is_told_from_the_measurement_that_did_not_choose_the_winner() -> None:
+    (found,) = tuned_points([winner(), compared(5.2e-4, 5.9e-4)])
+    assert (found.time_s, found.default_s, found.config) == (5.2e-4, 5.9e-4, winner()["config"])
+    (alone,) = tuned_points([winner()])
+    assert (alone.time_s, alone.default_s) == (5e-4, 6e-4)
+
+
+def test_a_winner_that_was_only_lucky_gives_way_to_the_engines_default() -> None:
+    (found,) = tuned_points([winner(), compared(6.1e-4, 6e-4)])
+    assert found.config == vllm_default(64, EXPERTS, "bf16").as_engine()
+    assert found.time_s == found.default_s == 6e-4
 
 
 def test_configurations_that_cannot_win_are_not_tried() -> None:

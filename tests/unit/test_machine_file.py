@@ -46,6 +46,25 @@ def test_a_file_that_is_no_machine_is_refused_with_the_reason(tmp_path, content,
     assert "--save" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("machine", "physical_cores"), -5),
+        (("machine", "usable_cores"), 0),
+        (("machine", "memory_bytes"), -1),
+        (("cpu", "steal_share"), 1.5),
+        (("cpu", "quota_cores"), 0),
+        (("memory", "available_bytes"), -1),
+    ],
+)
+def test_a_file_with_a_number_that_no_machine_has_is_refused_with_its_place(tmp_path, place, value):
+    document = CALM.model_dump(mode="json")
+    document[place[0]][place[1]] = value
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=rf"{'.'.join(place)}: .*, found {value}"):
+        read_machine(tmp_path / "x.json")
+
+
 def test_a_folder_that_does_not_exist_is_said(tmp_path):
     with pytest.raises(RecordError, match="No such file"):
         write_machine(tmp_path / "absent" / "x.json", CALM)

@@ -7,33 +7,16 @@ import math
 from pathlib import Path
 
 import pytest
+from benchmarks.parameter_counts import active, total
 
 from assay.errors import UsageError
 from assay.models import known, library, load
 from assay.probes import devices
 from assay.records.estimate import Layout
-from assay.records.model_shape import ModelShape
 from assay.roofline import memory
 
 FILES = sorted(library.FOLDER.glob("*.json"))
 TOLERANCE = 0.005
-
-
-def total(shape: ModelShape, counted: str) -> int:
-    draft = sum(group.count * matrix.parameters for group in shape.draft_layers for matrix in group.matrices)
-    encoders = sum(encoder.parameters for encoder in shape.encoders) if "encoder" in counted else 0
-    again = 2 * shape.vocab * shape.hidden if "again" in counted else 0
-    return shape.parameters + encoders + (draft + again if "draft" in counted else 0)
-
-
-def active(shape: ModelShape, counts: str) -> float:
-    parts = shape.parameters_by_part()
-    left_out = {
-        "everything": 0,
-        "no embedding": parts["embedding"],
-        "no embedding, no head": parts["embedding"] + parts["head"],
-    }
-    return shape.active_parameters - left_out[counts]
 
 
 def last_digit(value: int) -> int:

@@ -210,3 +210,17 @@ def test_a_dismissed_guardian_ends_nothing(tmp_path: Path) -> None:
         guardian.expect(token)
     assert child.exit_code() is None
     child.end()
+
+
+def test_a_child_is_ended_also_when_what_it_stands_for_cannot_be(tmp_path: Path) -> None:
+    def unreachable() -> None:
+        raise EngineError("the daemon does not answer", hint="start it")
+
+    log = tmp_path / "log"
+    child = start([sys.executable, "-c", WAITER], {}, log, before_end=unreachable)
+    first_line(log, child)
+
+    with pytest.raises(EngineError, match="does not answer"):
+        child.end()
+
+    assert not is_ours(child.pid, child.create_time)

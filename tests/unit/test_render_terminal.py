@@ -74,6 +74,15 @@ def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
     assert "2 min 10 s" in text
 
 
+def test_times_that_rest_on_no_run_are_said_to_be_assumed() -> None:
+    step = NextStep(kind="run", text="run r1", why="because", expected_s=9.0, remaining_s=130.0, times_assumed=True)
+    assert "assumed" in drawn(terminal.next_view(step))
+    assert "assumed" not in drawn(terminal.next_view(step.model_copy(update={"times_assumed": False})))
+    unmeasured = sample_state().model_copy(update={"runs": [], "headline": None})
+    assert "about 2 min 10 s, assumed" in drawn(terminal.status_view(unmeasured, 130.0))
+    assert "assumed" not in drawn(terminal.status_view(sample_state().model_copy(update={"headline": None}), 130.0))
+
+
 def test_a_record_that_does_not_hold_lists_every_problem() -> None:
     found = Verification(
         ok=False, num_events=3, num_runs=1, last_hash="ab", problems=["event 2: hash", "runs/r1: gone"]

@@ -331,6 +331,11 @@ def test_eight_bit_integers_quantize_their_inputs_and_need_a_rate():
     assert any("no int8 rate" in note for note in slow.notes)
 
 
+def test_a_device_without_arithmetic_that_stands_in_for_all_other_is_refused():
+    with pytest.raises(UsageError, match="no rate of arithmetic in BF16 or FP32"):
+        step.estimate(llama_8b(), box_of(bf16_flop_per_s=0, fp8_flop_per_s=1e14), ONE, decode(1, 0))
+
+
 def test_experts_in_packed_formats_are_read_more_slowly_than_in_sixteen_bits():
     sixteen = step.estimate(glm5(BF16, sparse=False), box_of(8), Layout(tp=8), decode(64, 0))
     packed = step.estimate(glm5(FP8, sparse=False), box_of(8), Layout(tp=8), decode(64, 0))

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import RecordError, UsageError
+from assay.records.launch import LaunchPrefix
 from assay.records.spec import (
     Budget,
     CampaignSpec,
@@ -18,7 +19,7 @@ from assay.records.spec import (
     Workload,
 )
 from assay.store.redact import redact
-from assay.store.spec_file import read_spec, spec_hash, write_spec
+from assay.store.spec_file import WANTED, read_spec, spec_hash, write_spec
 from assay.store.spec_text import spec_text
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -140,6 +141,10 @@ def test_a_place_that_cannot_be_written_is_a_record_error(tmp_path):
             ":2: target.flags.--a b: [1]: a flag's value is true, false, a number or a str",
         ),
         ("[target.flags]\n'--a' = nan\n", ":2: target.flags.--a: nan: want a finite number"),
+        ("[target]\nengine = 'openai'\nurl = 'x'\n", ":3: target.url: 'x': want an address such as \"http://127.0.0.1"),
+        ("[target]\napi_key_env = 'my-key'\n", ":2: target.api_key_env: this: want the name of an environment varia"),
+        ("[target.launch]\nkind = 'ssh'\nhost = 'a b'\n", ":3: target.launch.host: 'a b': want a name of ~/.ssh/co"),
+        ("[target.launch]\nkind = 'docker'\nimage = '-x'\n", ":3: target.launch.image: '-x': want a container image"),
         ("[target.env]\nA = 1\n", ":2: target.env.A: 1: input should be a valid string"),
         ("name = 2026-01-01\n", ":1: name: datetime.date(2026, 1, 1): input should be a valid string"),
         ("target = 3\n", ":1: target: 3: input should be an object"),
@@ -152,6 +157,18 @@ def test_a_mistake_is_named_with_line_key_value_and_what_was_meant(tmp_path, tex
         read_spec(path)
     assert refusal.value.message.startswith(f"{path}{said}")
     assert refusal.value.hint
+
+
+def fields_with_a_pattern(record):
+    """Names of the fields below a record that a regular expression checks."""
+    for name, schema in record.model_json_schema(by_alias=False).get("properties", {}).items():
+        if any("pattern" in kind for kind in (schema, *schema.get("anyOf", ()))):
+            yield name
+
+
+def test_what_a_pattern_wants_is_said_in_words():
+    named = {name for record in (Target, LaunchPrefix, LoadPoint) for name in fields_with_a_pattern(record)}
+    assert named == set(WANTED)
 
 
 def test_all_mistakes_are_named_at_once_each_on_its_line(tmp_path):

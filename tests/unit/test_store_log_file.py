@@ -99,3 +99,13 @@ def test_values_are_known_by_their_names_their_flags_and_their_shapes() -> None:
 
 def test_a_short_value_is_masked_by_its_name_and_not_sought_everywhere() -> None:
     assert secret_values({"MY_KEY": "1"}) == frozenset()
+
+
+def test_the_targets_secrets_are_masked_in_a_log_that_an_earlier_assay_left_open(tmp_path: Path) -> None:
+    log = tmp_path / "runs" / "r0001" / "server.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(f"refused: {KEY}\n")
+
+    CampaignFolder(tmp_path, secret_values({"env": {"MY_API_KEY": KEY}})).hashes("r0001")
+
+    assert KEY not in log.read_text()

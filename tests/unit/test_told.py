@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from assay.engines.told import counters, flatten, labels, total
+import pytest
+
+from assay.engines.told import counters, flatten, json_object, labels, scalar
 
 METRICS = """
 # HELP vllm:cache_config_info facts
@@ -25,14 +27,22 @@ def test_counters_keep_labels_and_drop_what_is_no_number() -> None:
     }
 
 
-def test_a_metric_is_summed_over_its_labels() -> None:
-    assert total(counters(METRICS), "vllm:tokens_total") == 7.0
-    assert total(counters(METRICS), "vllm:absent") is None
-
-
 def test_facts_are_read_from_labels() -> None:
     assert labels(METRICS, "vllm:cache_config_info") == {"block_size": "128", "quoted": 'a"b', "engine": "0"}
     assert labels(METRICS, "vllm:absent") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("4,096", 4096), ("12", 12), ("0.92", 0.92), ("0,1", "0,1"), ("flashinfer", "flashinfer"), ("1.2.3", "1.2.3")],
+)
+def test_a_word_of_a_log_is_a_number_where_it_is_one(text: str, said: object) -> None:
+    assert scalar(text) == said
+
+
+def test_only_a_json_object_is_read_as_one() -> None:
+    assert json_object(' {"a": 1}') == {"a": 1}
+    assert [json_object(value) for value in ("[1]", "{a", "auto", 3, True)] == [None] * 5
 
 
 def test_nested_values_get_dotted_names() -> None:

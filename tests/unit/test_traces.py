@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
-from assay.formats import torch_trace
+from assay.formats.torch_trace import read_torch
 from assay.formats.trace_spans import is_communication
 from assay.formats.traces import read_trace
 from assay.records.attribution import TraceFacts
@@ -201,14 +201,12 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     assert "cannot read" in trouble(tmp_path / "missing.json").message
 
 
-def test_a_trace_larger_than_what_fits_into_memory_is_refused_before_it_is_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_larger_than_what_fits_into_memory_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b"[" + b" " * (1 << 20)))
-    monkeypatch.setattr(torch_trace, "MOST_BYTES", 1 << 16)  # the limit, so that no gigabyte is written here
 
-    assert "MiB of JSON" in trouble(path).message
+    with pytest.raises(UsageError, match=r"more than 0\.0625 MiB of JSON"):
+        read_torch(path, gzipped=True, most_bytes=1 << 16)
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:

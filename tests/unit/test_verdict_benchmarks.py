@@ -66,6 +66,15 @@ def test_the_same_seed_plays_the_same_campaign_and_kept_ones_are_not_played_agai
     assert path.read_text().splitlines() == lines
 
 
+def test_a_line_that_was_cut_off_by_a_kill_is_played_again(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    simulate([CLEAR], Kept(path), 2, math.inf)
+    whole = path.read_text()
+    path.write_text(whole[:-20])
+    simulate([CLEAR], Kept(path), 2, math.inf)
+    assert path.read_text() == whole
+
+
 @pytest.mark.parametrize("law", ["normal", "t4"])
 def test_both_noise_laws_have_the_standard_deviation_asked_for(law: str) -> None:
     logs = Box(sd=0.02, law=law, seed=3).logs(200_000)

@@ -50,6 +50,12 @@ def test_what_it_confirms_or_does_not_report_is_in_force(flags: Flags) -> None:
     assert contradiction(flags, REPORTED, []) is None
 
 
+def test_where_several_sections_have_the_name_one_that_agrees_is_enough() -> None:
+    reported = {"model_config.dtype": "torch.bfloat16", "speculative_config.dtype": "torch.float16"}
+    assert contradiction({"--dtype": "float16"}, reported, []) is None
+    assert contradiction({"--dtype": "float32"}, reported, []) is not None
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

@@ -82,7 +82,7 @@ def test_an_expert_kernel_that_was_asked_for_and_never_saw_a_layer_is_not_active
 def test_advice_to_raise_a_limit_is_no_second_thought_about_what_was_asked() -> None:
     text = (
         "(APIServer pid=7) WARNING 11-30 16:19:31 [vllm.py:2276] max_num_scheduled_tokens is set to 2048 based on the "
-        "speculative decoding settings. Consider increasing max_num_batched_tokens, or decrease num_speculative_tokens.\n"
+        "speculative decoding settings. Consider increasing max_num_batched_tokens, or fewer draft tokens.\n"
         "(APIServer pid=7) WARNING 11-30 16:19:31 [vllm.py:9] Chunked prefill is disabled for this model.\n"
     )
     assert fallbacks(text) == ["Chunked prefill is disabled for this model."]

@@ -3,6 +3,7 @@
 Every verb takes the campaign's folder. Imports are inside the verbs: a verb costs what it uses.
 """
 
+from assay.api.assess import assess
 from assay.api.bench import bench, sweep
 from assay.api.characterize import characterize
 from assay.api.compare import compare
@@ -11,9 +12,10 @@ from assay.api.doctor import doctor
 from assay.api.estimate import estimate, known_devices, known_models, search_layouts
 from assay.api.explain import explain
 from assay.api.import_ import import_results
+from assay.api.init import init, init_from_command, init_from_url
 from assay.api.inspect import export, next_step, passed_over, remaining_s, report, status, todo, verify
+from assay.api.plan import plan
 from assay.api.run import run
-from assay.api.setup import assess, init, init_from_command, init_from_url, plan
 
 __all__ = [
     "QUICK_DEMO",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assay.catalogue.verify import Problem
     from assay.flags.knowledge import Knowledge
     from assay.plan.hypotheses import Plan
-    from assay.records.base import Flags, FlagValue
+    from assay.records.base import Flags
     from assay.records.machine import EngineBuild, ModelFacts
     from assay.records.model_shape import ModelShape
     from assay.records.spec import CampaignSpec
@@ -101,7 +101,7 @@ def shown(name: str, folders: Sequence[Path] = ()) -> EntryFile:
 
 
 def checked(folder: Path) -> list[Problem]:
-    """What is wrong with a folder of entries: its flags held against every recorded version of their engines.
+    """What is wrong with a folder of entries: its names, and its flags in every recorded version of their engines.
 
     Raises:
         UsageError: a file cannot be read as an entry; names file and key.
@@ -110,6 +110,7 @@ def checked(folder: Path) -> list[Problem]:
     from assay.api.secret_flags import refuse_secrets_of
     from assay.catalogue.bonds import bonds
     from assay.catalogue.loader import builtin_folder, load_files
+    from assay.catalogue.names import names
     from assay.catalogue.verify import verify
 
     if folder.is_file():
@@ -119,7 +120,8 @@ def checked(folder: Path) -> list[Problem]:
         raise UsageError(f"{folder} holds no entry (*.toml)", hint="docs/catalogue-entry.md shows a whole one")
     refuse_secrets_of(one for file in found for variants in file.engines.values() for one in variants)
     adapters = {name: wiring.engine(name).owned for name in wiring.engine_names()}
-    return [*bonds(found, load_files([builtin_folder()]), adapters), *verify(found)]
+    problems = [*bonds(found, load_files([builtin_folder()]), adapters), *names(found), *verify(found)]
+    return sorted(problems, key=lambda one: one.severity)
 
 
 def applied(question: TargetQuestion) -> Plan:
@@ -151,24 +153,15 @@ def applied(question: TargetQuestion) -> Plan:
 
 def recorded_build(known: Knowledge) -> EngineBuild:
     """An engine as its recorded version tells it: for a target that is not here."""
-    from assay.records.machine import EngineBuild, FlagInfo
+    from assay.engines.declared_flags import to_info
+    from assay.records.machine import EngineBuild
 
-    infos = [
-        FlagInfo(
-            names=[*spec.names, *([f"--no-{spec.name[2:]}"] if spec.negatable else [])],
-            value=None if spec.is_switch else spec.kind.upper(),
-            choices=list(spec.choices),
-            default=None if spec.default is None else str(spec.default),
-            removed=spec.removed,
-        )
-        for spec in known.specs
-    ]
     return EngineBuild(
         engine=known.dialect.engine,
         argv=[known.dialect.engine],
         version=known.version,
         source=known.source,
-        flags=infos,
+        flags=[to_info(spec) for spec in known.specs],
     )
 
 
@@ -187,6 +180,7 @@ def _first(one: EntryFile) -> Any:
 
 def _launched(question: TargetQuestion) -> tuple[Knowledge, Flags, dict[str, str], str | None]:
     """The engine's flags, and the baseline that the launch command says."""
+    from assay.api.command_words import as_value
     from assay.flags.command import launch, model_of, parse
     from assay.flags.knowledge import from_history
 
@@ -205,15 +199,8 @@ def _launched(question: TargetQuestion) -> tuple[Knowledge, Flags, dict[str, str
         if resolved.spec in skipped:
             continue
         name = flag.name if resolved.spec is None or resolved.key else resolved.spec.name
-        flags[name] = not resolved.negated if not flag.values else _value(" ".join(flag.values))
+        flags[name] = not resolved.negated if not flag.values else as_value(" ".join(flag.values))
     return known, flags, dict(command.environment), named
-
-
-def _value(text: str) -> FlagValue:
-    from assay.flags.values import as_number
-
-    number = as_number(text)
-    return text if number is None else number
 
 
 def _spec(question: TargetQuestion, engine: str, model: str, flags: Flags, env: dict[str, str]) -> CampaignSpec:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.records.doctor import GivenFlag
     from assay.records.spec import Target
 
-_TRANSPARENT = frozenset({"env", "exec", "nohup", "time", "sudo"})
+_TRANSPARENT = frozenset({"env", "exec", "nohup", "time"})
 """Words before a program that change nothing of how it serves."""
 
 
@@ -113,7 +113,7 @@ def _refuse_rest(positionals: list[str], *, by_position: bool) -> None:
 
 
 def _value(flag: GivenFlag, *, negated: bool, key: str | None) -> FlagValue:
-    from assay.api.setup import as_value
+    from assay.api.command_words import as_value
 
     if flag.values:
         return as_value(" ".join(flag.values))

@@ -82,8 +82,8 @@ def demo(folder: Path, progress: Progress, *, quick: bool = False, null: bool = 
     Raises:
         AssayError: see `assay.errors`.
     """
+    from assay.api.init import SPEC, init
     from assay.api.run import run
-    from assay.api.setup import SPEC, init
     from assay.catalogue.loader import null_folder
 
     if not (folder / SPEC).exists():

@@ -69,7 +69,7 @@ def doctor(question: Question) -> DoctorReport:
     checked = check(
         command,
         known.knowledge,
-        model=_model_facts(shape) if shape else None,
+        model=model_facts(shape) if shape else None,
         box=_box_facts(box, question) or _gpus_here(question, known),
         cache_tokens=_cache_tokens(shape, box, command, known.knowledge),
         unread=known.unread,
@@ -173,7 +173,8 @@ def _box(question: Question) -> Box | None:
     return box(f"{question.gpus}x{question.gpu}" if question.gpus else question.gpu)
 
 
-def _model_facts(shape: ModelShape) -> dict[str, Any]:
+def model_facts(shape: ModelShape) -> dict[str, Any]:
+    """What rules about flags ask of a model."""
     attention = next((group.attention for group in shape.layers if group.attention), None)
     return {
         "name": shape.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -40,7 +41,7 @@ def run_program(
     Args:
         module: of `assay.lab.on_gpu`.
         job: what it is asked.
-        folder: where job, results and log are kept.
+        folder: where job, results and log are kept; results of an earlier run get a number.
         limit_s: it is ended after so long.
         watch: told every line as it comes.
 
@@ -52,6 +53,7 @@ def run_program(
     folder.mkdir(parents=True, exist_ok=True)
     asked, results, log = folder / "job.json", folder / "results.jsonl", folder / "program.log"
     asked.write_text(json.dumps(job), encoding="utf-8")
+    _set_aside(results)
     results.write_bytes(b"")
     log.write_bytes(b"")
     child = start([sys.executable, "-m", module, str(asked), str(results)], {}, log)
@@ -78,6 +80,16 @@ def run_program(
     return Ran(rows=rows, problem=problem)
 
 
+def _set_aside(results: Path) -> None:
+    """What an earlier run measured stays, under a number, beside what this one will measure."""
+    if not results.exists() or not results.stat().st_size:
+        return
+    number = 1
+    while (kept := results.with_suffix(f".{number}{results.suffix}")).exists():
+        number += 1
+    results.replace(kept)
+
+
 def _whole_lines(file: Any) -> list[dict[str, Any]]:
     """Those that end; the rest of one that is being written is read next time."""
     found: list[dict[str, Any]] = []
@@ -99,7 +111,7 @@ def _why(log: Path, code: int) -> str:
                 hint="run it where the GPU and the engine are; `--on h200` calculates without one",
             )
     last = [line for line in text.splitlines() if line.strip()][-LINES_OF_LOG:]
-    if code == -9:  # noqa: PLR2004 - SIGKILL
+    if code == -signal.SIGKILL:
         last.append("something killed it (memory?)")
     return f"it ended with {code}: {' | '.join(last)[-500:]}"
 

@@ -26,7 +26,9 @@ def target_at(url: str, *, model: str | None = None, api_key_env: str | None = N
     Raises:
         UsageError: nobody answers there, or it serves several models and none was named.
     """
-    base = url.rstrip("/").removesuffix("/v1")
+    from assay.engines.openai_client import base_url
+
+    base = base_url(url)
     if not base.startswith(("http://", "https://")):
         raise UsageError(f"{url} is not an http URL", hint="for example http://127.0.0.1:8080")
     if model is None and api_key_env is None and (again := _startable(_props(base))):

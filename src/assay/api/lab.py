@@ -22,7 +22,9 @@ PATIENCE_S = 90.0
 """Beyond a program's own time: loading an engine, and a kernel that is being compiled."""
 UNKNOWN_BOX = "h200"
 """What floors are calculated for where there is no GPU and none is named."""
-RECORD = "report.json"
+EXPERTS_RECORD, PRICES_RECORD = "experts.json", "prices.json"
+STAND_INS = 9
+"""Of a what-if at one number of tokens, for progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,8 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
     """The experts of one rank under each layout: floors, tiles that fit, and measurements where a GPU is.
 
     Returns:
-        The report, which is kept in the results folder, too; and why nothing was measured, when that was asked for.
+        The report, which is kept in the results folder where something was measured; and why nothing was measured, when
+        that was asked for.
 
     Raises:
         UsageError: no such model, device or chip, or the layout does not divide the experts.
@@ -62,7 +65,7 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
 
     model = models.load(question.model)
     shapes = {one.name: rank_shape(model, one, question.dtype) for one in question.layouts}
-    box, chips = box_here(question.on, question.measured), []
+    box = box_here(question.on, question.measured)
     rows: list[dict[str, Any]] = []
     problem: MeasurementError | None = None
     notes: list[str] = []
@@ -89,8 +92,8 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
         rows,
         [*notes, *([problem.message] if problem else [])],
     )
-    if question.on is None:
-        _keep(found.model_dump_json(indent=1), question.results)
+    if found.points:
+        _keep(found.model_dump_json(indent=1), question.results / EXPERTS_RECORD)
     return found, problem
 
 
@@ -123,10 +126,10 @@ def what_if(question: PriceQuestion, progress: Progress) -> PriceReport:
     from assay.records.lab import PriceReport
 
     model = models.load(question.model)
-    job = whatif_job(model, question.layout, [question.tokens], question.seconds)
-    watch = _Watch(progress, 9, question.seconds)
-    ran = run_program(WHATIF_PROGRAM, job, question.results, limit_s=question.seconds + PATIENCE_S, watch=watch.line)
     box = box_here(None, question.measured)
+    job = whatif_job(model, question.layout, [question.tokens], question.seconds)
+    watch = _Watch(progress, STAND_INS, question.seconds)
+    ran = run_program(WHATIF_PROGRAM, job, question.results, limit_s=question.seconds + PATIENCE_S, watch=watch.line)
     step = _step(model, box, question.layout, question.tokens, question.context_tokens)
     scene = Scene(
         rows=ran.rows,
@@ -149,7 +152,8 @@ def what_if(question: PriceQuestion, progress: Progress) -> PriceReport:
         prices=prices(scene),
         missing=[f"the program stopped early: {ran.problem}"] if ran.problem else [],
     )
-    _keep(found.model_dump_json(indent=1), question.results)
+    if any(one.saved_s is not None for one in found.prices):
+        _keep(found.model_dump_json(indent=1), question.results / PRICES_RECORD)
     return found
 
 
@@ -157,7 +161,7 @@ def box_here(on: str | None, measured: Path | None) -> Box:
     """The named box; else this machine's GPUs with the ceilings that are kept of them; else a device that is known.
 
     Raises:
-        UsageError: no device is called so.
+        UsageError: no device is called so, or the file of ceilings is missing or malformed.
     """
     from assay import wiring
     from assay.probes.devices import box
@@ -172,7 +176,9 @@ def box_here(on: str | None, measured: Path | None) -> Box:
     from assay.probes.ceilings import cache
     from assay.probes.ceilings.gpu import KEPT_AS, local_box, read
 
-    kept = measured or cache.path(KEPT_AS + machine.fingerprint)
+    if measured is not None:
+        return local_box(machine, read(measured, machine.fingerprint))
+    kept = cache.path(KEPT_AS + machine.fingerprint)
     return local_box(machine, read(kept, machine.fingerprint) if kept.exists() else None)
 
 
@@ -206,11 +212,11 @@ def _device(text: str) -> Device | None:
         return None
 
 
-def _keep(text: str, folder: Path) -> None:
+def _keep(text: str, path: Path) -> None:
     from assay.store.atomic import atomic_write
 
-    folder.mkdir(parents=True, exist_ok=True)
-    atomic_write(folder / RECORD, text.encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, text.encode())
 
 
 class _Watch:

@@ -115,7 +115,7 @@ def _start(target: str, log: Path, token: str) -> Started:
 def _start_llama(words: list[str], env: dict[str, str], log: Path) -> Started:
     """By the llama.cpp adapter: flags checked against the build, failures quoted from the log."""
     from assay import wiring
-    from assay.api.setup import read_flags
+    from assay.api.command_words import read_flags
     from assay.process import free_port
     from assay.records.spec import Target
 

@@ -52,12 +52,14 @@ def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] 
 
 def _cost(state: CampaignState) -> str:
     from assay.plan.cost import trial_cost
+    from assay.render.words import duration_words
 
     cost = trial_cost(state.spec)
     load = cost.run_s - cost.launch_s
     return (
         f"Trying it takes about {cost.runs:.0f} launches ({cost.brackets:.2g} brackets, with its share of the "
-        f"baseline's runs), each the server's start and {_time(load)} of load: {_time(cost.runs * (60 + load))} in all "
+        f"baseline's runs), each the server's start and {duration_words(load)} of load: "
+        f"{duration_words(cost.runs * (60 + load))} in all "
         "if it starts in a minute. `assay next --why` knows better once something was measured."
     )
 
@@ -89,9 +91,3 @@ def _command(state: CampaignState, hypothesis: Hypothesis, by_id: dict[str, Hypo
         else:
             lines[-1] += f" {shlex.quote(word)}"
     return " \\\n  ".join(lines)
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:  # noqa: PLR2004 - a minute and a half
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004

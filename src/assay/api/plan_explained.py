@@ -48,8 +48,6 @@ def explained(folder: Path, name: str) -> Explained:
         near = get_close_matches(name, state.reasoning.entries, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "`assay catalogue` lists all entries, by engine"
         raise UsageError(f"the catalogue has no entry {name!r} for {state.spec.target.engine}", hint=hint)
-    left = [
-        one for one in state.hypotheses if one.status == "planned" and one.id not in state.verdicts
-    ]  # fmt: skip
+    left = [one for one in state.hypotheses if one.status == "planned" and one.id not in state.verdicts]
     worth = next((one for one in ranked(state, left) if one.candidate == name), None)
     return Explained(reasoning=thought, plan=state.reasoning, worth=worth, corrected=corrected(state).get(name))

@@ -165,7 +165,7 @@ def _size(value: FlagValue | None) -> int:
 
 def findings(situation: Situation) -> Callable[[Flags, Mapping[str, str]], Sequence[FlagFinding]] | None:
     """What `assay doctor` knows of a configuration on this target; None for an engine that nothing is recorded of."""
-    from assay.api.doctor import _model_facts
+    from assay.api.doctor import model_facts
     from assay.flags.check import check
     from assay.flags.dialect import dialects
     from assay.flags.knowledge import from_history
@@ -177,7 +177,7 @@ def findings(situation: Situation) -> Callable[[Flags, Mapping[str, str]], Seque
     word = build.version.rsplit(maxsplit=1)[-1] if build.version else ""
     version = word if is_version(word) else None
     knowledge = from_history(build.engine, version)
-    model = _model_facts(situation.shape) if situation.shape else None
+    model = model_facts(situation.shape) if situation.shape else None
     box, tokens = _gpu_facts(situation), situation.step.memory.cache_tokens if situation.step else None
 
     def examine(flags: Flags, env: Mapping[str, str]) -> list[FlagFinding]:

@@ -28,8 +28,9 @@ def run(
     """
     from assay import wiring
     from assay.api.environment import host, refuse_another
+    from assay.api.init import SPEC
     from assay.api.inspect import report
-    from assay.api.setup import SPEC, plan
+    from assay.api.plan import plan
     from assay.campaign.loop import note_verdict, run_campaign
     from assay.plan.fold import fold
     from assay.store.projections import rebuild

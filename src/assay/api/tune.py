@@ -89,12 +89,11 @@ def tune_moe(question: TuneQuestion, progress: Progress) -> TuneReport:
 
 
 def _report(question: TuneQuestion, shape: ExpertShape, rows: Sequence[Mapping[str, Any]]) -> TuneReport:
-    from assay.records.lab import TunedPoint, TuneReport
+    from assay.lab.reports import tuned
+    from assay.records.lab import TuneReport
 
     about: Mapping[str, Any] = next((row for row in rows if row["kind"] == "device"), {})
     ended: Mapping[str, Any] = next((row for row in rows if row["kind"] == "search"), {})
-    keys = ("tokens", "config", "time_s", "default_s", "measured", "pruned")
-    last = {row["tokens"]: row for row in rows if row["kind"] == "winner"}
     return TuneReport(
         model=question.model,
         layout=question.layout.name,
@@ -104,7 +103,7 @@ def _report(question: TuneQuestion, shape: ExpertShape, rows: Sequence[Mapping[s
         shape=shape.told,
         mode="adaptive",
         took_s=float(ended.get("took_s", 0.0)),
-        points=[TunedPoint(**{key: row[key] for key in keys}) for _, row in sorted(last.items())],
+        points=tuned(rows),
     )
 
 

@@ -17,7 +17,7 @@ from assay.campaign.gates import describe, machine_gates, wait_until_quiet
 from assay.errors import MeasurementError
 from assay.plan.arms import build_for
 from assay.plan.series import A_A
-from assay.ports import LaunchFailed, Server
+from assay.ports import ForeignServer, LaunchFailed, Server
 from assay.records.event import EventKind
 from assay.records.failure import Cause
 from assay.records.hypothesis import Numerics
@@ -74,11 +74,19 @@ def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
         bench.note(
             EventKind.SERVER_STARTED, {"run_id": intent.run_id, "server": server.identity.model_dump(mode="json")}
         )
+        _tell_absence(bench, server)
         start_s = server.wait_ready(target.start_timeout_s)
         facts = _serve(bench, intent, server)
         return {"start_s": start_s, "machine_before": before, **facts}
     finally:
         server.stop()
+
+
+def _tell_absence(bench: Bench, server: Server) -> None:
+    """What is not ours to start may be gone for longer than anybody would wait without a word."""
+    if isinstance(server, ForeignServer) and (problem := server.absence()) is not None:
+        patience = f"waiting up to {bench.target.start_timeout_s:g} s for it (target.start_timeout_s)"
+        bench.progress.result(f"{server.base_url} cannot be measured: {problem}; {patience}", good=False)
 
 
 def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
@@ -165,7 +173,7 @@ def _contradicted(bench: Bench, intent: RunIntent, effective: dict[str, Any]) ->
     for hypothesis in bench.state.hypotheses:
         path, _, wanted = (part.strip() for part in hypothesis.optimization.verify.partition("="))
         reported = effective.get(path)
-        if hypothesis.id in intent.arm.deltas and reported is not None and str(reported) != wanted:
+        if hypothesis.id in intent.arm.deltas and reported is not None and str(reported).lower() != wanted.lower():
             return f"{hypothesis.id} is not in force: the server reports {path} = {reported}, not {wanted}"
     return None
 
@@ -228,7 +236,7 @@ def _load(bench: Bench, seed: int, server: Server, workload: Workload) -> LoadRe
         model=server.model_name,
         workload=workload,
         seed=seed,
-        api_key_env=getattr(server, "api_key_env", None),  # of somebody else's server only
+        api_key_env=server.api_key_env if isinstance(server, ForeignServer) else None,
         extra_body=dict(server.extra_body),
     )
     return bench.load.run(request, server.tokenize, lambda: server.failure() is None)

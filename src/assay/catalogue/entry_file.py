@@ -13,6 +13,7 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import ValidationError
 
+from assay.catalogue.expressions import expressions_of
 from assay.errors import UsageError
 from assay.plan.expression import ExpressionError, parse
 from assay.records.hypothesis import Optimization
@@ -152,26 +153,19 @@ def _changes_something(optimization: Optimization) -> bool:
 
 
 def _check_versions(path: Path, optimization: Optimization) -> None:
+    place, hint = f"{path}: engines.{optimization.engine}.versions", 'as pip writes them: ">=0.5.4,<0.5.14"'
     try:
-        SpecifierSet(optimization.versions)
+        allowed = SpecifierSet(optimization.versions)
     except InvalidSpecifier as error:
-        raise UsageError(
-            f"{path}: engines.{optimization.engine}.versions: {optimization.versions!r} is no version specifier",
-            hint='as pip writes them: ">=0.5.4,<0.5.14"',
-        ) from error
+        raise UsageError(f"{place}: {optimization.versions!r} is no version specifier", hint=hint) from error
+    if allowed.is_unsatisfiable():
+        raise UsageError(f"{place}: no version lies in {optimization.versions!r}", hint=hint)
 
 
 def _check_expressions(path: Path, optimization: Optimization) -> None:
     """Refuse what cannot be parsed, before anything is planned on it."""
-    computed = {
-        f"{kind}.{name}": value[1:]
-        for kind, values in (("flags", optimization.flags), ("env", optimization.env))
-        for name, value in values.items()
-        if isinstance(value, str) and value.startswith("=")
-    }
-    conditions = {"applies_when": optimization.applies_when, "regime_when": optimization.regime_when}
-    for key, text in {**conditions, **computed}.items():
+    for one in expressions_of(optimization):
         try:
-            parse(text)
+            parse(one.text)
         except ExpressionError as error:
-            raise UsageError(f"{path}: {key}: {error.message}", hint=error.hint) from error
+            raise UsageError(f"{path}: {one.key}: {error.message}", hint=error.hint) from error

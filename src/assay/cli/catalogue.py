@@ -175,7 +175,7 @@ def _check(folder: Path | None, *, as_json: bool) -> None:
     if errors:
         fail_check(
             f"{len(errors)} error{'s' if len(errors) > 1 else ''} in the folder's entries, listed above",
-            hint="flags that a version lacks: narrow `versions`, or give a variant for the others",
+            hint="mend the keys that are named; where a version lacks a flag, narrow `versions` or give a variant",
             as_json=as_json,
         )
 

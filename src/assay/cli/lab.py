@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from assay.cli.estimate_spelling import read_concurrencies, read_layout, read_routing
 from assay.cli.output import show, show_json
@@ -34,7 +35,10 @@ OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     ),
     click.option("--as", "chip", metavar="CHIP", help="With --moe: which tiles would fit there: sm120, or a device."),
     click.option(
-        "--tokens", metavar="N,N,...", help="With --moe or --what-if: tokens of a step.", show_default="1..2048"
+        "--tokens",
+        metavar="N,N,...",
+        help="With --moe or --what-if: tokens of a step.",
+        show_default="1 to 2048; --what-if: 64",
     ),
     click.option("--routing", default="uniform", help="With --moe: uniform, or zipf:EXPONENT."),
     click.option("--dtype", type=click.Choice(["bf16", "fp8"]), help="With --moe: of the weights, if not the model's."),
@@ -44,6 +48,31 @@ OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         "--results", type=DIRECTORY, default=Path("assay-lab"), help="With --moe or --what-if: folder for every figure."
     ),
 )
+ANSWERED_BY = {
+    "chip": "moe", "routing": "moe", "dtype": "moe", "step_ms": "what-if", "layouts": "", "tokens": "", "seconds": "",
+    "results": "",
+}  # fmt: skip
+"""Parameters of the lab, and the only question that listens to each; empty: both."""
+
+
+def _refuse_unheard(asked: str) -> None:
+    """An option that the question does not listen to would be ignored without a word.
+
+    Raises:
+        UsageError: names the options.
+    """
+    context = click.get_current_context()
+    spelled = {one.name: one.opts[0] for one in context.command.params}
+    unheard = [
+        str(spelled[name])
+        for name, only in ANSWERED_BY.items()
+        if (only or asked) != (asked or "nobody") and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+    if unheard:
+        told = f"not with --{asked}" if asked else "only with --moe MODEL or --what-if MODEL"
+        raise UsageError(
+            f"{', '.join(unheard)}: {told}", hint="`assay characterize --help` says which option goes where"
+        )
 
 
 def with_lab(command: Callable[..., None]) -> Callable[..., None]:
@@ -66,6 +95,7 @@ def with_lab(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         if moe is not None and what_if is not None:
             raise UsageError("--moe and --what-if are two questions", hint="ask one after the other")
+        _refuse_unheard("moe" if moe is not None else "what-if" if what_if is not None else "")
         read = [read_layout(text) for text in layouts]
         common = {"seconds": seconds, "results": results, "measured": rest.get("measured")}
         show_as = {"as_json": rest["as_json"], "plain": rest["plain"]}

@@ -166,25 +166,34 @@ def plan(folder: Path, as_json: bool, explain: str | None) -> None:
     Documents that are there already are read back with your edits (priority, approval, cancellation). Flags that the
     installed engine does not have are blocked now, with the reason, before they cost anything. Starts no server.
     """
-    api.plan(folder)
+    from assay.api.plan import assumed_launch_s, shortfall
+
+    state = api.plan(folder)
     if explain is not None:
         _explain(folder, explain, as_json=as_json)
         return
     items = api.todo(folder)
     left = api.next_step(folder).remaining_s
+    short = shortfall(state)
     if as_json:
-        show_json({"todo": [item.model_dump(mode="json") for item in items], "remaining_s": left})
+        todo = [item.model_dump(mode="json") for item in items]
+        show_json({"todo": todo, "remaining_s": left, "warnings": [short] if short else []})
         return
     from assay.render.terminal import todo_table
     from assay.render.words import duration_words
 
     show(todo_table(items))
-    click.echo(f"{len(items)} documents in {folder / 'improvements'}; read and edit them", err=True)
+    documents = "one document" if len(items) == 1 else f"{len(items)} documents"
+    click.echo(f"{documents} in {folder / 'improvements'}; read and edit", err=True)
     if num_passed_over := len(api.passed_over(folder)):
         click.echo(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all", err=True)
         click.echo("of one entry, with the numbers: assay plan --explain ENTRY", err=True)
-    starts = "" if api.status(folder).runs else ", and longer where the server takes more than seconds to start"
-    click.echo(f"measuring takes about {duration_words(left)}{starts}: assay run", err=True)
+    if short:
+        hint = "raise budget.total_s or lower budget.calibration_brackets, in a new folder: this question stands"
+        click.echo(f"warning: {short}\nhint: {hint}", err=True)
+    launch_s = assumed_launch_s(state)
+    launches = f", if a launch takes {duration_words(launch_s)}" if launch_s else ""
+    click.echo(f"measuring takes about {duration_words(left)}{launches}: assay run", err=True)
 
 
 def _explain(folder: Path, name: str, *, as_json: bool) -> None:

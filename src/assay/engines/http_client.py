@@ -1,4 +1,4 @@
-"""One server on loopback, asked over plain HTTP: every answer is JSON, or an error that says what came instead."""
+"""One server, asked over plain HTTP on loopback: every answer is JSON, or an error that says what came instead."""
 
 from __future__ import annotations
 
@@ -21,22 +21,33 @@ SHOWN = 300
 class HttpClient:
     """Requests to one server; a new connection each, since a server that dies is part of what is tested."""
 
-    def __init__(self, port: int, hint: str, broken: Callable[[Exception], None], host: str = "127.0.0.1") -> None:
+    host = "127.0.0.1"
+    prefix = ""
+    """Of every path."""
+
+    def __init__(self, port: int, hint: str, broken: Callable[[Exception], None]) -> None:
         """Remember the address; asks nothing yet.
 
         Args:
             port: of the server.
             hint: what to do when it answers otherwise than it should.
             broken: called when a connection broke, before `MeasurementError` is raised; may raise what it knows better.
-            host: where the port is.
         """
-        self._host, self._port, self._hint, self._broken = host, port, hint, broken
+        self.port, self._hint, self._broken = port, hint, broken
+
+    def connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        """Not open yet."""
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+
+    def headers(self) -> dict[str, str]:
+        """Of every request but `is_ok`'s."""
+        return {"content-type": "application/json"}
 
     def is_ok(self, path: str) -> bool:
         """Whether the path answers 200 at once; never raises."""
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=HEALTH_TIMEOUT_S)
+        connection = self.connection(HEALTH_TIMEOUT_S)
         try:
-            connection.request("GET", path)
+            connection.request("GET", self.prefix + path)
             return connection.getresponse().status == http.client.OK
         except (OSError, http.client.HTTPException):
             return False
@@ -92,14 +103,15 @@ class HttpClient:
         Raises:
             MeasurementError: the connection broke, or nothing came in time.
         """
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+        connection = self.connection(timeout_s)
         try:
-            connection.request(method, path, body, {"content-type": "application/json"})
+            connection.request(method, self.prefix + path, body, self.headers())
             response = connection.getresponse()
             return response.status, response.read()
         except (OSError, http.client.HTTPException) as error:
             self._broken(error)
-            raise MeasurementError(f"{method} {path}: {error}", hint=self._hint) from error
+            where = f"{self.host}:{self.port}{self.prefix}{path}"
+            raise MeasurementError(f"{method} {where}: {error}", hint=self._hint) from error
         finally:
             connection.close()
 

@@ -6,7 +6,7 @@ Commands are lists of words; none is ever given to a shell here. What a server w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from assay.engines import launch_prefix_container as container
@@ -22,9 +22,9 @@ from assay.records.spec import Target
 SRUN = "--job-name=assay"
 
 
-def variables(target: Target) -> list[str]:
-    """Names of the variables that a server is handed, for a build's `variables`."""
-    return sorted({*target.env, VARIABLE}) if target.launch else []
+def variables(target: Target, engines: Iterable[str] = ()) -> list[str]:
+    """Names of the variables that a server is handed, for a build's `variables`; `engines`: what its adapter sets."""
+    return sorted({*target.env, *engines, VARIABLE}) if target.launch else []
 
 
 def sees_this_machine(launch: LaunchPrefix | None) -> bool:

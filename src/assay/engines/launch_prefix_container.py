@@ -87,10 +87,13 @@ def end(program: str, name: str) -> bool:
 
 
 def _run(launch: LaunchPrefix, name: str, fixed: Sequence[str], words: Sequence[str]) -> list[str]:
-    """The image's own entry point is put aside: images differ in whether they have one."""
+    """The image's own entry point is put aside: images differ in whether they have one.
+
+    An image that is not here is not fetched: that would take longer than any launch may.
+    """
     assert launch.image is not None
     options = [*_gpus(launch), *fixed, *launch.options, "--entrypoint", words[0]]
-    return [launch.kind, "run", "--rm", "--name", name, *options, launch.image, *words[1:]]
+    return [launch.kind, "run", "--rm", "--name", name, "--pull=never", *options, launch.image, *words[1:]]
 
 
 def _gpus(launch: LaunchPrefix) -> list[str]:
@@ -115,7 +118,7 @@ def _mounted(path: str) -> str | None:
         return None
     inside = place.iterdir() if place.is_dir() else (place,)
     whole = os.path.commonpath([str(place), *(str(each.resolve()) for each in inside)])
-    if len(PurePath(whole).parts) < FEWEST_PARTS:
+    if whole != str(place) and len(PurePath(whole).parts) < FEWEST_PARTS:
         raise UsageError(
             f"{path} holds links that lead far away from it: {whole} would have to be mounted",
             hint='mount what they lead to yourself: target.launch.options = ["-v", "/data/blobs:/data/blobs:ro"]',

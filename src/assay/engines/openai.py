@@ -19,7 +19,7 @@ from typing import Any
 
 from assay.engines.openai_client import OpenAiClient, base_url
 from assay.engines.openai_server import SomebodysServer, listed, served, version_of
-from assay.errors import UsageError
+from assay.errors import RecordError, UsageError
 from assay.ports import Engine, LaunchFailed
 from assay.records.base import Flags
 from assay.records.failure import Cause
@@ -104,9 +104,16 @@ class OpenAi:
         raise LaunchFailed(Failure(stage="artifact", cause=Cause.ARTIFACT, line=line, log=""))
 
     def launch(self, argv: list[str], env: dict[str, str], log: Path, log_name: str) -> SomebodysServer:  # noqa: ARG002
-        """Nothing is started; the log says so."""
+        """Nothing is started; the log says so.
+
+        Raises:
+            RecordError: the log cannot be written.
+        """
         url = argv[len(MEASURE)]
-        log.write_text(f"measured, not started: {url}\n", encoding="utf-8")
+        try:
+            log.write_text(f"measured, not started: {url}\n", encoding="utf-8")
+        except OSError as error:
+            raise RecordError(f"cannot write {log}: {error}", hint="free disk space, or move the campaign") from error
         key = argv[argv.index(KEY) + 1] if KEY in argv else None
         return SomebodysServer(url, argv[argv.index(MODEL) + 1], key, log_name)
 

@@ -11,8 +11,8 @@ import os
 import ssl
 from urllib.parse import urlsplit
 
-from assay.engines.http_client import HEALTH_TIMEOUT_S, REQUEST_TIMEOUT_S, HttpClient
-from assay.errors import MeasurementError, UsageError
+from assay.engines.http_client import HttpClient
+from assay.errors import UsageError
 
 SECURE = "https"
 DEFAULT_PORTS = {"http": 80, SECURE: 443}
@@ -25,44 +25,25 @@ class OpenAiClient(HttpClient):
         """Remember the address; asks nothing yet."""
         parts = urlsplit(base_url(url))
         self.host = parts.hostname or ""
-        self.port = parts.port or DEFAULT_PORTS[parts.scheme]
-        self._secure, self._path, self._api_key_env = parts.scheme == SECURE, parts.path.rstrip("/"), api_key_env
-        super().__init__(self.port, f"is {url} up? it is not Assay's to start", lambda _: None, host=self.host)
+        self.prefix = parts.path.rstrip("/")
+        self._secure, self._api_key_env = parts.scheme == SECURE, api_key_env
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        super().__init__(port, f"is {url} up? it is not Assay's to start", lambda _: None)
 
-    def is_ok(self, path: str) -> bool:
-        """Whether the path answers 200 at once; never raises."""
-        try:
-            return self.exchange("GET", path, None, timeout_s=HEALTH_TIMEOUT_S)[0] == http.client.OK
-        except MeasurementError:
-            return False
-
-    def exchange(
-        self, method: str, path: str, body: str | None, *, timeout_s: float = REQUEST_TIMEOUT_S
-    ) -> tuple[int, bytes]:
-        """Status and body of one request, whatever they are.
-
-        Raises:
-            MeasurementError: the connection broke, or nothing came in time.
-            UsageError: the variable that holds the key is not set.
-        """
-        connection = self._connection(timeout_s)
-        try:
-            connection.request(method, self._path + path, body, self._headers())
-            response = connection.getresponse()
-            return response.status, response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise MeasurementError(f"{method} {self.host}:{self.port}{path}: {error}", hint=self._hint) from error
-        finally:
-            connection.close()
-
-    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+    def connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        """Not open yet; a certificate has to be one that this machine trusts."""
         if not self._secure:
-            return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+            return super().connection(timeout_s)
         trusted = ssl.create_default_context()
         return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=trusted)
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"content-type": "application/json"}
+    def headers(self) -> dict[str, str]:
+        """With the key, where there is one.
+
+        Raises:
+            UsageError: the variable that holds it is not set.
+        """
+        headers = super().headers()
         if self._api_key_env is None:
             return headers
         key = os.environ.get(self._api_key_env, "")

@@ -30,7 +30,7 @@ MODELS_SHOWN = 10
 
 
 class SomebodysServer:
-    """Implements `assay.ports.Server`, without a process."""
+    """Implements `assay.ports.ForeignServer`: there is no process."""
 
     extra_body: Mapping[str, bool | int | float | str] = {}
 
@@ -51,7 +51,7 @@ class SomebodysServer:
         """
         began = time.monotonic()
         while True:
-            problem = self._problem()
+            problem = self.absence()
             waited_s = time.monotonic() - began
             if problem is None:
                 return waited_s
@@ -60,15 +60,20 @@ class SomebodysServer:
                 raise LaunchFailed(Failure(stage="load", cause=Cause.TIMEOUT, line=line, log=self._log_name))
             time.sleep(POLL_S)
 
+    def absence(self) -> str | None:
+        """Why it cannot be measured right now; None while it lists the model."""
+        problem = self._problem()
+        return None if problem is None else problem.message
+
     def failure(self) -> Failure | None:
-        """None while it answers."""
+        """None while it answers, or is only slow to: under load that is no sign of death."""
         if time.monotonic() - self._looked < LOOK_AGAIN_S:
             return None
         problem = self._problem()
         self._looked = time.monotonic()
-        if problem is None:
+        if problem is None or _is_late(problem):
             return None
-        line = f"{self.base_url} stopped answering: {problem}"
+        line = f"{self.base_url} stopped answering: {problem.message}"
         return Failure(stage="under-load", cause=Cause.CRASHED, line=line, log=self._log_name)
 
     def effective(self) -> dict[str, Any]:
@@ -122,11 +127,11 @@ class SomebodysServer:
     def stop(self) -> None:
         """Nothing: it was not started."""
 
-    def _problem(self) -> str | None:
+    def _problem(self) -> AssayError | None:
         try:
             served(self.http, self.base_url, self.model_name)
         except AssayError as error:
-            return error.message
+            return error
         return None
 
     def _next_token(self, prompt: list[int]) -> int:
@@ -198,6 +203,14 @@ def optional(client: OpenAiClient, path: str) -> dict[str, Any]:
     except MeasurementError:
         return {}
     return answer if isinstance(answer, dict) else {}
+
+
+def _is_late(problem: BaseException) -> bool:
+    """Whether nothing worse happened than that an answer did not come in time."""
+    cause: BaseException | None = problem
+    while cause is not None and not isinstance(cause, TimeoutError):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def _tokens(content: bytes) -> list[int]:

@@ -11,13 +11,13 @@ The target names a model that Assay knows (or a config.json); box, layout, world
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from assay.engines.embedded_model import sha256_of
 from assay.engines.flag_check import problem
+from assay.engines.folder_facts import main_storage
 from assay.engines.rehearsal_help import parse_help
 from assay.engines.rehearsal_server import RehearsalServer
 from assay.errors import EngineError, UsageError
@@ -28,7 +28,6 @@ from assay.records.base import Flags, FlagValue
 from assay.records.failure import Cause
 from assay.records.hypothesis import Requantize
 from assay.records.machine import EngineBuild, ModelFacts
-from assay.records.model_shape import ModelShape
 from assay.records.run import Failure
 from assay.records.spec import Target
 
@@ -68,7 +67,7 @@ class Rehearsal:
             sha256=sha256_of(path),
             size_bytes=path.stat().st_size,
             architecture=shape.architecture,
-            quantization=_storage(shape),
+            quantization=main_storage(shape),
             num_layers=shape.num_layers,
             context_length=shape.max_positions,
             num_experts=shape.num_experts or None,
@@ -144,14 +143,6 @@ def _file_of(model: str) -> Path:
     if path.is_dir():
         path /= "config.json"
     return (path if path.is_file() else library.find(model)).resolve()
-
-
-def _storage(shape: ModelShape) -> str:
-    """The format that most of the weights' bytes are stored in."""
-    total: Counter[str] = Counter()
-    for count, matrix in shape.matrices():
-        total[matrix.storage.name] += round(count * matrix.weight_bytes)
-    return total.most_common(1)[0][0]
 
 
 def _same(reported: Any, value: FlagValue) -> bool:

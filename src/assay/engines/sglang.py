@@ -52,7 +52,7 @@ class Sglang:
         return find_build(self.name, target)
 
     def model(self, target: Target) -> ModelFacts:
-        """The model's folder, or the hub's name of one that is in the local cache; behind ssh by its name alone."""
+        """The model's folder, or the hub's name of one that is in the local cache; behind ssh a folder over there."""
         return facts_elsewhere(target) or read_facts(find_model(target.model))
 
     def argv(self, build: EngineBuild, model_path: str, flags: Flags, port: int) -> list[str]:

@@ -7,12 +7,11 @@ code reads is reported as it was asked for: that it does nothing is known from t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.engines.told import flatten
+from assay.engines.told import flatten, json_object, shown
 from assay.flags import versions
 from assay.flags.history import History, history
 from assay.records.base import Flags, FlagValue
@@ -62,8 +61,7 @@ def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str])
         said = _unread(name, effective, past) or _reported_otherwise(name, value, effective, past)
         said = said or _warned_about(name, value, fallbacks)
         if said is not None:
-            shown = str(value).lower() if isinstance(value, bool) else str(value)
-            return f"{name} {shown} is not in force: {said}"
+            return f"{name} {shown(value)} is not in force: {said}"
     return None
 
 
@@ -87,27 +85,19 @@ def _reported_otherwise(name: str, value: FlagValue, effective: Mapping[str, Any
         if key.partition(".")[0] in NOT_COMPARED or str(asked).lower() in CHOSEN_BY_ENGINE:
             continue
         if key in effective and not _same(effective[key], asked):
-            return f"the server reports {key} = {_shown(effective[key])}"
+            return f"the server reports {key} = {shown(effective[key])}"
     return None
 
 
 def _asked(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, Any]]:
     """What a flag asks for, under each name that the server may know it by; every key of a JSON value by itself."""
     spellings = {name} | {one for span in past.of(name) for one in span.spec.names}
-    content = _object(value)
+    content = json_object(value)
     for field in sorted(one.lstrip("-").replace("-", "_") for one in spellings):
         if content is not None:
             yield from flatten(content, field).items()
         else:
             yield field, value
-
-
-def _object(value: FlagValue) -> dict[str, Any] | None:
-    try:
-        content = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
-    except ValueError:
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _same(reported: Any, asked: Any) -> bool:
@@ -141,7 +131,3 @@ def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | No
     subject = SUBJECTS.get(name) or rf"(?<![\w-]){words}(?![\w-])"
     pattern = re.compile(rf"{re.escape(name)}\b|{subject}", re.IGNORECASE)
     return next((line for line in fallbacks if pattern.search(REASON.split(line)[0])), None)
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from assay.engines import told
+
 LINE = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]{2,4}\d+)*\] (?P<body>.*)$")
 READY = re.compile(r"The server is fired up and ready to roll")
 BATCH = re.compile(r"^(?:Prefill|Decode) batch\b")
@@ -41,7 +43,7 @@ def facts(text: str) -> dict[str, Any]:
     for body in _bodies(text):
         for key, pattern in FACTS.items():
             if match := pattern.search(body):
-                found[key] = _scalar(match[1])
+                found[key] = told.scalar(match[1])
     return found
 
 
@@ -63,12 +65,3 @@ def _bodies(text: str) -> list[str]:
         if body and not BATCH.match(body):
             bodies.append(body)
     return bodies
-
-
-def _scalar(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

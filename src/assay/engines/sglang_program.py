@@ -6,7 +6,6 @@ stand in for it, and the build's source says so.
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from assay.engines.cache import file_stamp, remember, remembered
 from assay.engines.declared_flags import to_info
 from assay.engines.launch_prefix import ask, sees_this_machine, variables
-from assay.engines.venv import ABOUT, ASK_TIMEOUT_S, Package, Program, interpreter_of, locate, package
+from assay.engines.venv import PYTHON, QUOTED_CHARACTERS, Package, Program, interpreter_of, locate, package_at
 from assay.errors import EngineError
 from assay.flags import versions
 from assay.flags.help_text import joined, parse_argparse
@@ -27,7 +26,6 @@ from assay.records.spec import Target
 MODULE = ["-m", "sglang.launch_server"]
 """Of every version; the program `sglang serve` came later."""
 PACKAGE = "sglang"
-PYTHON = "python3"
 HELP_TIMEOUT_S = 300.0
 """The first import on a cold disk takes minutes."""
 KNOWN = "--mem-fraction-static"
@@ -35,7 +33,6 @@ KNOWN = "--mem-fraction-static"
 READING = 1
 """Raised whenever the help is read differently: what an older Assay remembered is then not used."""
 CACHE = "sglang-flags.json"
-QUOTED_CHARACTERS = 300
 INFOS = TypeAdapter(list[FlagInfo])
 
 
@@ -55,7 +52,7 @@ def find_build(engine: str, target: Target) -> EngineBuild:
     """
     program = _program(target)
     assert program.python is not None
-    found = _package(target, program.python)
+    found = package_at(target, program.python, PACKAGE)
     flagged = _flags(target, program.python, found)
     return EngineBuild(
         engine=engine,
@@ -71,7 +68,7 @@ def find_build(engine: str, target: Target) -> EngineBuild:
 def _program(target: Target) -> Program:
     if target.launch is not None and not sees_this_machine(target.launch):
         python = target.executable or PYTHON
-        return Program(argv=[python, *MODULE], python=python, source=f"{target.launch.kind} {target.launch.place}")
+        return Program(argv=[python, *MODULE], python=python, source=target.launch.title)
     if target.executable is None:
         return _in_path()
     found = locate(target.executable, PACKAGE, MODULE)
@@ -91,23 +88,6 @@ def _in_path() -> Program:
     return Program(argv=[python, *MODULE], python=python, source="PATH")
 
 
-def _package(target: Target, python: str) -> Package:
-    if target.launch is None:
-        return package(python, PACKAGE)
-    said = ask(target.launch, [python, "-c", ABOUT, PACKAGE], timeout_s=ASK_TIMEOUT_S)
-    try:
-        version = json.loads(said.output.strip().splitlines()[-1])[0]
-    except (ValueError, IndexError, TypeError):
-        version = None
-    if said.exit_code != 0 or not version:
-        raise EngineError(
-            f"{python} has no package {PACKAGE} in {target.launch.kind} {target.launch.place}: "
-            f"{said.output.strip()[-QUOTED_CHARACTERS:] or 'no output'}",
-            hint="try it by hand; target.executable names the Python over there",
-        )
-    return Package(version=str(version), folder=None)
-
-
 def _flags(target: Target, python: str, found: Package) -> Flagged:
     stamp = _stamp(target, python, found)
     try:
@@ -123,7 +103,7 @@ def _flags(target: Target, python: str, found: Package) -> Flagged:
 
 
 def _stamp(target: Target, python: str, found: Package) -> str:
-    place = f"{target.launch.kind} {target.launch.place}" if target.launch else "here"
+    place = target.launch.title if target.launch else "here"
     arguments = found.folder / "srt" / "server_args.py" if found.folder else None
     source = file_stamp(arguments) if arguments and arguments.is_file() else str(found.folder)
     return f"{PACKAGE} {found.version} {place} {python} {source} reading {READING}"

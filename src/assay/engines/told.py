@@ -1,12 +1,13 @@
-"""What servers tell, made flat: nested JSON under dotted keys, Prometheus text as numbers by name."""
+"""What servers tell, made flat and plain: nested JSON under dotted keys, Prometheus text as numbers by name."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -36,10 +37,29 @@ def labels(text: str, metric: str) -> dict[str, str]:
     return {}
 
 
-def total(samples: Mapping[str, float], metric: str) -> float | None:
-    """A metric summed over its labels; None where there is none of that name."""
-    values = [value for name, value in samples.items() if name.partition("{")[0] == metric]
-    return sum(values) if values else None
+def scalar(text: str) -> int | float | str:
+    """What a log's word says: `4,096` and `0.92` are numbers."""
+    plain = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
+    for kind in (int, float):
+        try:
+            return kind(plain)
+        except ValueError:
+            continue
+    return text
+
+
+def json_object(value: object) -> dict[str, Any] | None:
+    """A flag's value that is a JSON object, read; None for every other one."""
+    try:
+        content = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def shown(value: object) -> str:
+    """A value as a command line has it: `true`, `8`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _samples(text: str) -> list[tuple[str, float]]:

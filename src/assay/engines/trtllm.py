@@ -19,6 +19,7 @@ from assay.engines import declared_flags, trtllm_options
 from assay.engines.folder_facts import find_model, read_facts
 from assay.engines.launch_prefix import serving
 from assay.engines.launch_prefix_model import facts_elsewhere
+from assay.engines.told import shown
 from assay.engines.trtllm_program import find_build
 from assay.engines.trtllm_server import TrtllmServer
 from assay.ports import Engine, LaunchFailed
@@ -52,7 +53,7 @@ class Trtllm:
         return find_build(self.name, target)
 
     def model(self, target: Target) -> ModelFacts:
-        """The model's folder, or the hub's name of one that is in the local cache."""
+        """The model's folder, or the hub's name of one that is in the local cache; behind ssh a folder over there."""
         return facts_elsewhere(target) or read_facts(find_model(target.model))
 
     def argv(self, build: EngineBuild, model_path: str, flags: Flags, port: int) -> list[str]:
@@ -94,8 +95,7 @@ class Trtllm:
         """It reports no configuration: only a warning that names the flag or option can contradict it, or a limit."""
         for name, value in flags.items():
             if said := _warned_about(name, value, fallbacks) or _limited(name, value, effective):
-                shown = str(value).lower() if isinstance(value, bool) else str(value)
-                return f"{name} {shown} is not in force: {said}"
+                return f"{name} {shown(value)} is not in force: {said}"
         return None
 
 

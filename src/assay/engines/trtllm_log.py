@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from assay.engines import told
+
 LINE = re.compile(r"\[(?:TRT-LLM|TensorRT-LLM)\] ?\[(?P<level>I|W|E|INFO|WARNING|ERROR)\] (?:\[\w+ *\] )?(?P<body>.*)$")
 WARNINGS = frozenset({"W", "E", "WARNING", "ERROR"})
 READY = re.compile(r"Application startup complete|Uvicorn running on ")
@@ -39,7 +41,7 @@ def facts(text: str) -> dict[str, Any]:
     for line in text.splitlines():
         for key, pattern in FACTS.items():
             if match := pattern.search(line):
-                value = _scalar(match[1])
+                value = told.scalar(match[1])
                 before = found.get(key)
                 found[key] = max(before, value) if isinstance(before, int | float) else value
     return found
@@ -55,12 +57,3 @@ def fallbacks(text: str) -> list[str]:
         if SECOND_THOUGHT.search(match["body"]):
             found.setdefault(match["body"].strip()[:LONGEST])
     return list(found)
-
-
-def _scalar(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from assay.engines.cache import remember, remembered
 from assay.engines.declared_flags import to_info
 from assay.engines.launch_prefix import ask, sees_this_machine, variables
-from assay.engines.venv import Program, locate, package
+from assay.engines.venv import QUOTED_CHARACTERS, Program, locate, package
 from assay.errors import EngineError
 from assay.flags.help_text import joined, parse_click
 from assay.flags.knowledge import from_help
@@ -30,7 +30,6 @@ HELP_TIMEOUT_S = 300.0
 READING = 1
 """Raised whenever the help is read differently: what an older Assay remembered is then not used."""
 CACHE = "trtllm-flags.json"
-QUOTED_CHARACTERS = 300
 REMEMBERED = TypeAdapter(tuple[bool, list[FlagInfo]])
 
 
@@ -56,8 +55,7 @@ def find_build(engine: str, target: Target) -> EngineBuild:
 
 def _program(target: Target) -> Program:
     if target.launch is not None and not sees_this_machine(target.launch):
-        source = f"{target.launch.kind} {target.launch.place}"
-        return Program(argv=[target.executable or PROGRAM], python=None, source=source)
+        return Program(argv=[target.executable or PROGRAM], python=None, source=target.launch.title)
     return locate(target.executable, PROGRAM, MODULE)
 
 
@@ -80,7 +78,7 @@ def _version(target: Target, program: Program) -> str:
 
 
 def _flags(target: Target, words: Sequence[str], version: str) -> tuple[bool, list[FlagInfo]]:
-    place = f"{target.launch.kind} {target.launch.place}" if target.launch else "here"
+    place = target.launch.title if target.launch else "here"
     stamp = f"trtllm {version} {place} {' '.join(words)} reading {READING}"
     try:
         return REMEMBERED.validate_python(remembered(CACHE, stamp))

@@ -7,9 +7,14 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.engines.launch_prefix import ask
 from assay.errors import EngineError
 from assay.process import run_quiet
+from assay.records.spec import Target
 
+PYTHON = "python3"
+"""Behind a prefix, where nothing else is said."""
+QUOTED_CHARACTERS = 300
 ASK_TIMEOUT_S = 60.0
 """Starting an interpreter and reading metadata, on a cold disk."""
 ABOUT = """
@@ -97,12 +102,35 @@ def package(python: str | None, name: str) -> Package:
     except (ValueError, IndexError, TypeError):
         version, folders = None, []
     if said.exit_code != 0 or not version:
-        why = f": {said.output.strip()[-300:] or 'no output'}" if said.exit_code != 0 else ""
+        why = f": {said.output.strip()[-QUOTED_CHARACTERS:] or 'no output'}" if said.exit_code != 0 else ""
         raise EngineError(
             f"{python} has no package {name}{why}",
             hint=f"install {name} there, or set target.executable to an environment that has it",
         )
     return Package(version=str(version), folder=Path(folders[0]) if folders else None)
+
+
+def package_at(target: Target, python: str | None, name: str) -> Package:
+    """The same wherever the target is launched; behind a prefix without a folder.
+
+    Raises:
+        EngineError: it is not installed there.
+    """
+    if target.launch is None:
+        return package(python, name)
+    python = python or PYTHON
+    said = ask(target.launch, [python, "-c", ABOUT, name], timeout_s=ASK_TIMEOUT_S)
+    try:
+        version = json.loads(said.output.strip().splitlines()[-1])[0]
+    except (ValueError, IndexError, TypeError):
+        version = None
+    if said.exit_code != 0 or not version:
+        raise EngineError(
+            f"{python} has no package {name} in {target.launch.title}: "
+            f"{said.output.strip()[-QUOTED_CHARACTERS:] or 'no output'}",
+            hint="try it by hand; target.executable names the program over there",
+        )
+    return Package(version=str(version), folder=None)
 
 
 def interpreter_of(program: str) -> str | None:

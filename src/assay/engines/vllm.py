@@ -22,7 +22,7 @@ from assay.engines.launch_prefix import serving
 from assay.engines.launch_prefix_model import facts_elsewhere
 from assay.engines.vllm_flags import OWNED, rendered
 from assay.engines.vllm_in_force import contradiction
-from assay.engines.vllm_program import find_build
+from assay.engines.vllm_program import OURS, find_build
 from assay.engines.vllm_server import MODEL_NAME, VllmServer
 from assay.ports import Engine, LaunchFailed
 from assay.records.base import Flags
@@ -33,9 +33,6 @@ from assay.records.run import Failure
 from assay.records.spec import Target
 
 ENVIRONMENT = "VLLM_"
-OURS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1"}
-"""Set unless assay.toml says otherwise. Development endpoints tell the whole configuration (`/server_info`) and empty
-the prefix cache; the server listens on loopback only. Usage reports leave the machine, and take time."""
 
 
 class Vllm:

@@ -6,12 +6,11 @@ the choice to the engine ("auto") cannot be contradicted.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.engines.told import flatten
+from assay.engines.told import flatten, json_object, shown
 from assay.records.base import Flags, FlagValue
 
 CONFIG_NAMES = {
@@ -51,8 +50,8 @@ SUBJECTS = {
 }
 """How warnings call what a flag is about, where that is not the flag's own name."""
 REASON = re.compile(
-    r"\b(?:requires?|needs?|to enable|you can|because|due to|since|based on|not (?:yet )?supported (?:with|by|for|on|in|when)|"
-    r"(?:not |in)compatible with)\b",
+    r"\b(?:requires?|needs?|to enable|you can|because|due to|since|based on|"
+    r"not (?:yet )?supported (?:with|by|for|on|in|when)|(?:not |in)compatible with)\b",
     re.IGNORECASE,
 )
 """What follows is the condition that is missing, or advice: not what was given up."""
@@ -72,8 +71,7 @@ def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str])
         for path, asked in _asked(name, value):
             said = said or _differs(path, asked, effective)
         if said is not None:
-            shown = str(value).lower() if isinstance(value, bool) else str(value)
-            return f"{name} {shown} is not in force: {said}"
+            return f"{name} {shown(value)} is not in force: {said}"
     return None
 
 
@@ -85,19 +83,11 @@ def _asked(name: str, value: FlagValue) -> Iterator[tuple[str, Any]]:
         field, value = field[3:], not value
     if field in NOT_COMPARED:
         return
-    content = _object(value)
+    content = json_object(value)
     if content is not None:
         yield from flatten(content, f"{field}.{key}" if dot else field).items()
     else:
         yield (f"{field}.{key}" if dot else CONFIG_NAMES.get(field, field)), value
-
-
-def _object(value: FlagValue) -> dict[str, Any] | None:
-    try:
-        content = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
-    except ValueError:
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _differs(path: str, asked: Any, effective: Mapping[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from assay.engines import told
 from assay.engines.python_repr import pairs
 
 LINE = re.compile(
@@ -66,7 +67,7 @@ def facts(text: str) -> dict[str, Any]:
         else:
             for key, pattern in FACTS.items():
                 if match := pattern.search(line):
-                    found[key] = _scalar(match[1])
+                    found[key] = told.scalar(match[1])
     return found
 
 
@@ -91,13 +92,3 @@ def fallbacks(text: str) -> list[str]:
         if wanted.search(ADVICE.sub("", match["body"])):
             found.setdefault(match["body"].strip()[:LONGEST])
     return list(found)
-
-
-def _scalar(text: str) -> Any:
-    plain = text.replace(",", "") if re.fullmatch(r"\d[\d,]*", text) else text
-    for kind in (int, float):
-        try:
-            return kind(plain)
-        except ValueError:
-            continue
-    return text

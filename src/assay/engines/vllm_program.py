@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from pydantic import TypeAdapter, ValidationError
 
 from assay.engines.cache import remember, remembered
 from assay.engines.declared_flags import to_info
 from assay.engines.launch_prefix import ask, sees_this_machine, variables
-from assay.engines.venv import ABOUT, ASK_TIMEOUT_S, Package, Program, locate, package
+from assay.engines.venv import PYTHON, Program, locate, package_at
 from assay.errors import EngineError
 from assay.flags.help_text import joined, parse_argparse
 from assay.flags.knowledge import from_help
@@ -17,8 +15,11 @@ from assay.records.machine import EngineBuild, FlagInfo
 from assay.records.spec import Target
 
 PROGRAM = "vllm"
-PYTHON = "python3"
 MODULE = ["-m", "vllm.entrypoints.cli.main"]
+OURS = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1"}
+"""A server's variables unless assay.toml says otherwise. Development endpoints tell the whole configuration
+(`/server_info`) and empty the prefix cache; the server listens on loopback only. Usage reports leave the machine, and
+take time."""
 HELP_TIMEOUT_S = 300.0
 """Importing vLLM takes tens of seconds, on a cold disk minutes."""
 HELP = ("--help=all", "--help")
@@ -39,9 +40,9 @@ def find_build(engine: str, target: Target) -> EngineBuild:
         EngineError: there is none, or it does not run here.
     """
     program = _program(target)
-    found = _package(target, program)
+    found = package_at(target, program.python, PROGRAM)
     argv = [*program.argv, "serve"]
-    place = f"{target.launch.kind} {target.launch.place}" if target.launch else "here"
+    place = target.launch.title if target.launch else "here"
     stamp = f"vllm {found.version} {place} {found.folder} {' '.join(argv)} reading {READING}"
     flags = _remembered(stamp)
     if flags is None:
@@ -54,32 +55,14 @@ def find_build(engine: str, target: Target) -> EngineBuild:
         source=program.source,
         flags=flags,
         launch=target.launch,
-        variables=variables(target),
+        variables=variables(target, OURS),
     )
 
 
 def _program(target: Target) -> Program:
     if target.launch is None or sees_this_machine(target.launch):
         return locate(target.executable, PROGRAM, MODULE)
-    source = f"{target.launch.kind} {target.launch.place}"
-    return Program(argv=[target.executable or PROGRAM], python=PYTHON, source=source)
-
-
-def _package(target: Target, program: Program) -> Package:
-    if target.launch is None:
-        return package(program.python, PROGRAM)
-    python = program.python or PYTHON
-    said = ask(target.launch, [python, "-c", ABOUT, PROGRAM], timeout_s=ASK_TIMEOUT_S)
-    try:
-        version = json.loads(said.output.strip().splitlines()[-1])[0]
-    except (ValueError, IndexError, TypeError):
-        version = None
-    if said.exit_code != 0 or not version:
-        raise EngineError(
-            f"{python} has no package {PROGRAM} in {program.source}: {_end_of(said.output)}",
-            hint="try it by hand; target.executable names the program over there",
-        )
-    return Package(version=str(version), folder=None)
+    return Program(argv=[target.executable or PROGRAM], python=PYTHON, source=target.launch.title)
 
 
 def _flags(target: Target, argv: list[str], version: str) -> list[FlagInfo]:

@@ -59,8 +59,13 @@ def check(
     return Checked(
         findings=findings,
         clean=[flag.name for flag in launch.flags if flag.name not in named],
-        undecided=undecided,
+        undecided=[one for one in undecided if one.flags[0] not in _of_no_value(findings)],
     )
+
+
+def _of_no_value(findings: list[Finding]) -> set[str]:
+    """Flags whose value is told to be none: that nothing can be decided on it says nothing more."""
+    return {finding.flags[0] for finding in findings if finding.kind in {"bad-value", "missing-value"}}
 
 
 def _without_echo(findings: list[Finding]) -> list[Finding]:

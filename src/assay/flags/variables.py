@@ -29,7 +29,7 @@ def _one(name: str, knowledge: Knowledge) -> Finding | None:
     here = versions.key(stand)
     if any(versions.key(first) <= here <= versions.key(last) for first, last in runs):
         return None
-    successor = _successor(name, knowledge)
+    successor, its_source = _successor(name, knowledge)
     gone = [last for _, last in runs if versions.key(last) < here]
     coming = [first for first, _ in runs if versions.key(first) > here]
     kind: Kind = "removed" if gone else "not-yet" if coming else "unknown"
@@ -40,12 +40,13 @@ def _one(name: str, knowledge: Knowledge) -> Finding | None:
         "unknown": f"is named by no checked version{'; nearest: ' + ', '.join(near) if near else ''}",
     }[kind]
     instead = successor or (near[0] if near else None)
+    read = Evidence(source=f"every file of the {knowledge.past.engine} {stand} wheel", basis="source")
     return Finding(
         kind=kind,
         severity="warning",
         flags=[name],
         what=what,
-        evidence=[Evidence(source=f"every file of the {knowledge.past.engine} {stand} wheel", basis="source")],
+        evidence=[read, *its_source],
         remedy=f"write {instead} instead" if instead else "leave it out: it changes nothing",
         replacement=instead,
     )
@@ -60,9 +61,12 @@ def _known_at(stand: str, knowledge: Knowledge) -> list[str]:
     ]
 
 
-def _successor(name: str, knowledge: Knowledge) -> str | None:
-    new = _table().get(name, {}).get("new")
-    return new if new and knowledge.find(new.split()[0].partition("=")[0]) else None
+def _successor(name: str, knowledge: Knowledge) -> tuple[str | None, list[Evidence]]:
+    """The flag that took its place in this version, with the source that says so; None without one."""
+    row = _table().get(name)
+    if row is None or not knowledge.find(row["new"].split()[0].partition("=")[0]):
+        return None, []
+    return row["new"], [Evidence(source=row["source"], basis="history")]
 
 
 @lru_cache(maxsize=1)

@@ -53,13 +53,18 @@ class _Trace(msgspec.Struct):
     deviceProperties: list[_Device] = []  # noqa: N815 - the same; msgspec copies it
 
 
-def read_torch(path: Path, *, gzipped: bool) -> TraceFacts:
+def read_torch(path: Path, *, gzipped: bool, most_bytes: int = MOST_BYTES) -> TraceFacts:
     """Where the devices' time went.
+
+    Args:
+        path: the trace.
+        gzipped: whether it is packed.
+        most_bytes: of JSON, unpacked, that are read.
 
     Raises:
         UsageError: it is cut short, damaged, too large, not such a trace, or without device activity.
     """
-    raw = _content(path, gzipped=gzipped)
+    raw = _content(path, most_bytes, gzipped=gzipped)
     try:
         trace = msgspec.json.decode(raw, type=_Trace) if raw.lstrip()[:1] == b"{" else _bare(raw)
         kernels = _kernels(path, trace.traceEvents)
@@ -78,16 +83,16 @@ def _bare(raw: bytes) -> _Trace:
     return _Trace(traceEvents=msgspec.json.decode(raw, type=list[_Event]))
 
 
-def _content(path: Path, *, gzipped: bool) -> bytes:
+def _content(path: Path, most_bytes: int, *, gzipped: bool) -> bytes:
     try:
         with gzip.open(path) if gzipped else path.open("rb") as source:
-            raw: bytes = source.read(MOST_BYTES + 1)
+            raw: bytes = source.read(most_bytes + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(f"{path}: the compressed trace is cut short or damaged: {error}", hint=DAMAGED) from error
     except (OSError, MemoryError) as error:
         raise UsageError(f"{path}: cannot read it: {error}", hint=SMALLER) from error
-    if len(raw) > MOST_BYTES:
-        raise UsageError(f"{path}: more than {MOST_BYTES >> 20} MiB of JSON", hint=SMALLER)
+    if len(raw) > most_bytes:
+        raise UsageError(f"{path}: more than {most_bytes / 2**20:g} MiB of JSON", hint=SMALLER)
     return raw
 
 

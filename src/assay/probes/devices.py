@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from assay.errors import UsageError
+from assay.probes.fact_rows import read_fact
 from assay.records.device import Box, Device, Fact, LinkCurve, LinkPoint
 
 DATA = Path(__file__).parent.parent / "data" / "devices"
@@ -121,7 +122,7 @@ def read(path: Path) -> Known:
     """One file.
 
     Raises:
-        UsageError: it is no TOML, lacks a key, has one that means nothing, or holds a value of the wrong kind.
+        UsageError: it is no TOML, lacks a key, has one that means nothing, or holds a value of the wrong kind or unit.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -132,21 +133,21 @@ def read(path: Path) -> Known:
         raise UsageError(f"{path}: {unknown[0]} is no key of a device", hint=f"the keys are {', '.join(sorted(KEYS))}")
     try:
         curves = tuple(_curve(row) for row in content.pop("curves", []))
-        facts = _facts(content.pop("facts", []))
+        facts = _facts(path, content.pop("facts", []))
         return Known(device=Device.model_validate({**content, "facts": facts}), curves=curves)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"{path}: {place}: {first['msg']}", hint=HINT) from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: a [[facts]] or [[curves]] row is malformed: {error!r}", hint=HINT) from error
 
 
-def _facts(rows: list[dict[str, Any]]) -> dict[str, list[Fact]]:
+def _facts(path: Path, rows: list[dict[str, Any]]) -> dict[str, list[Fact]]:
     facts: dict[str, list[Fact]] = {}
     for row in rows:
         rest = {key: value for key, value in row.items() if key != "name"}
-        facts.setdefault(row["name"], []).append(Fact.model_validate(rest))
+        facts.setdefault(row["name"], []).append(read_fact(path, row["name"], rest, HINT))
     return facts
 
 

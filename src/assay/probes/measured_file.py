@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from assay.errors import UsageError
+from assay.probes.fact_rows import first_problem, read_fact, unit_of
 from assay.records.ceilings import GpuCeilings
 from assay.records.device import Box, Fact, LinkCurve
 
@@ -19,29 +18,6 @@ HINT = (
     'a JSON object such as {"memory_read_bytes_per_s": 1.5e12, "bf16_flop_per_s": {"value": 3.1e14, "unit": '
     '"flop/s", "basis": "measured", "source": "..."}, "curves": []}'
 )
-ARITHMETIC = ("fp32", "bf16", "fp8", "fp4", "int8")
-NAMES = frozenset(
-    {
-        "memory_bytes",
-        "memory_read_bytes_per_s",
-        "memory_copy_bytes_per_s",
-        "l2_bytes",
-        "l2_read_bytes_per_s",
-        "smem_per_block_bytes",
-        "sms",
-        "compute_capability",
-        *(f"{each}_flop_per_s" for each in ARITHMETIC),
-        "launch_s",
-        "power_w",
-        "link_bytes_per_s",
-        "host_link_bytes_per_s",
-        "cores",
-    }
-)
-"""The facts that something is calculated from (`assay.records.device.Device`)."""
-UNITS = {"_bytes_per_s": "bytes/s", "_flop_per_s": "flop/s", "_bytes": "bytes", "_s": "s", "_w": "w"}
-
-
 SAID = frozenset({"device", "about", "chip", "readings", "problems", "took_s"})
 """What the program that measures GPUs writes beside facts and curves."""
 
@@ -95,7 +71,7 @@ def parsed(path: Path) -> MeasuredFile:
     try:
         curves = [LinkCurve.model_validate(row) for row in content.get("curves", [])]
     except ValidationError as error:
-        raise UsageError(f"{path}: a curve is malformed: {_first(error)}", hint=HINT) from error
+        raise UsageError(f"{path}: a curve is malformed: {first_problem(error)}", hint=HINT) from error
     return MeasuredFile(facts=facts, curves=curves, rest={key: content[key] for key in SAID if key in content})
 
 
@@ -115,31 +91,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _fact(path: Path, name: str, value: Any) -> Fact:
-    if name not in NAMES:
-        near = get_close_matches(name, NAMES, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known facts: {', '.join(sorted(NAMES))}"
-        raise UsageError(f"{path}: {name} is no fact of a device", hint=hint)
-    unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "1")
     row = value if isinstance(value, dict) else {"value": value}
-    try:
-        fact = Fact.model_validate({"unit": unit, "basis": "measured", "source": str(path), **row})
-    except ValidationError as error:
-        raise UsageError(f"{path}: {name}: {_first(error)}", hint=HINT) from error
-    if fact.unit != unit:
-        raise UsageError(
-            f"{path}: {name} is in {fact.unit[:20]!r}, and only {unit!r} is read",
-            hint=f"give it in {unit}, without prefixes" if unit != "1" else "leave the unit out",
-        )
-    if not 0 < fact.value < math.inf:
-        raise UsageError(f"{path}: {name} = {fact.value:g}: a ceiling is a number above zero", hint=HINT)
-    return fact
+    return read_fact(path, name, {"unit": unit_of(name), "basis": "measured", "source": str(path), **row}, HINT)
 
 
 def _others(facts: list[Fact]) -> list[Fact]:
     """An older measurement of here gives way."""
     return [fact for fact in facts if fact.basis != "measured"]
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -6,6 +6,7 @@ The only place (with its sibling `guardian`) that starts processes.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -59,12 +60,14 @@ class Child:
         A child that was not reaped yet keeps its pid: its start time is read again, since a clock that was set in the
         meantime moves it.
         """
-        if self._before_end is not None:
-            self._before_end()
-        self._hang_up()
-        running = self._popen.poll() is None
-        end_session(self.pid, _create_time(self.pid) if running else self.create_time)
-        self._popen.wait(timeout=10)
+        try:
+            if self._before_end is not None:
+                self._before_end()
+        finally:  # also when what it stands for cannot be ended
+            self._hang_up()
+            running = self._popen.poll() is None
+            end_session(self.pid, _create_time(self.pid) if running else self.create_time)
+            self._popen.wait(timeout=10)
 
     def _hang_up(self) -> None:
         """Close its standard input, where it has one, and let it end by itself."""
@@ -146,7 +149,7 @@ def run_quiet(argv: Sequence[str], *, timeout_s: float, env: dict[str, str] | No
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
             raise EngineError(
-                f"{argv[0]} did not end within {timeout_s:g} s", hint=f"try it by hand: {' '.join(argv)}"
+                f"{argv[0]} did not end within {timeout_s:g} s", hint=f"try it by hand: {shlex.join(argv)}"
             ) from error
     return Quiet(exit_code=child.returncode, output=output.decode(errors="replace"))
 

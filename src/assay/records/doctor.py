@@ -1,6 +1,7 @@
 """A launch command as it was read, and what is wrong with its flags.
 
->>> Finding(kind="dead", severity="warning", flags=["--x"], what="nothing reads it", evidence=[], remedy="drop it").kind
+>>> said = Evidence(source="sglang 0.5.9 wheel", basis="source")
+>>> Finding(kind="dead", severity="warning", flags=["--x"], what="unread", evidence=[said], remedy="drop it").kind
 'dead'
 """
 
@@ -97,7 +98,7 @@ class Finding(Frozen):
     flags: list[str]
     """As written; the first is the one to look at."""
     what: str
-    evidence: list[Evidence]
+    evidence: list[Evidence] = Field(min_length=1)
     remedy: str
     replacement: str | None = None
     """What to write instead, where one flag or value takes its place."""

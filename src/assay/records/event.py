@@ -19,7 +19,7 @@ class EventKind(StrEnum):
     CAMPAIGN_CREATED = "campaign-created"
     """payload: spec, spec_hash, machine, build, model, assay_version."""
     PLAN_WRITTEN = "plan-written"
-    """payload: hypotheses."""
+    """payload: hypotheses, passed_over, reasoning, earlier_scores; an older Assay wrote only some of them."""
     RUN_INTENDED = "run-intended"
     """payload: intent (RunIntent)."""
     SERVER_STARTED = "server-started"

@@ -40,8 +40,8 @@ class Clocks(Frozen):
 class Power(Frozen):
     """Power in watts."""
 
-    draw_w: float | None = None
-    limit_w: float | None = None
+    draw_w: float | None = Field(default=None, ge=0)
+    limit_w: float | None = Field(default=None, ge=0)
     default_limit_w: float | None = None
     max_limit_w: float | None = None
 
@@ -85,8 +85,8 @@ class Gpu(Frozen):
     smem_per_block_bytes: Fact | None = None
     """The most shared memory that a block may ask for."""
     l2_bytes: Fact | None = None
-    memory_bytes: int | None = None
-    memory_used_bytes: int | None = None
+    memory_bytes: int | None = Field(default=None, ge=0)
+    memory_used_bytes: int | None = Field(default=None, ge=0)
     bar1_bytes: int | None = None
     """The window through which the host and other devices reach its memory."""
     clocks: Clocks = Field(default_factory=Clocks)

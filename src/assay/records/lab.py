@@ -52,7 +52,7 @@ class LayoutVerdict(Frozen):
     busiest: dict[str, float]
     """Of it: work of the busiest rank over the average one's."""
     winner: str | None
-    """None where one lies within the other's spread."""
+    """None where the fastest two differ by less than 3%."""
     sentence: str
 
 
@@ -132,7 +132,7 @@ class TunedPoint(Frozen):
     config: dict[str, int]
     time_s: float
     default_s: float | None
-    """With the engine's own choice."""
+    """With the engine's own choice; measured in turn with `time_s` where there was time."""
     measured: int
     pruned: int
 

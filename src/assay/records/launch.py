@@ -18,19 +18,21 @@ PLACES = {"docker": "image", "podman": "image", "ssh": "host", "srun": None}
 """The field that each kind must have."""
 REFUSED = {
     "docker": re.compile(
-        r"^(?:-[a-zA-Z]*[pPd]|--(?:publish|publish-all|detach|name|rm|network|net|entrypoint|restart|cidfile|gpus))(?:=.*)?$"
+        r"^(?:-[itq]*[pPd].*|--(?:publish|publish-all|detach|name|rm|network|net|entrypoint|restart|cidfile|gpus)(?:=.*)?)$"
     ),
-    "ssh": re.compile(r"^-[a-zA-Z0-9]*[fNgLRDWMnt]"),
+    "ssh": re.compile(r"^-[46AaCGKkqsTVvXxYy]*[fNgLRDWMnt]"),
     "srun": re.compile(r"^--(?:pty|multi-prog|job-name|ntasks|nodes|output|error|input)(?:=.*)?$|^-[JnNoei]"),
 }
-"""Options that would undo what Assay sets: loopback only, attached, under its own name."""
+"""Options that would undo what Assay sets: loopback only, attached, under its own name. Letters that stand together are
+switches up to the first that takes a value: `-p8000:80` and `-4N` are refused, `-oStrictHostKeyChecking=no` is not."""
 SSH_OPTIONS = re.compile(
     r"^(?:-[a-z0-9]*o)?[\s\"]*"
-    r"(?:ProxyCommand|LocalCommand|PermitLocalCommand|KnownHostsCommand|RemoteCommand|ForkAfterAuthentication)\b",
+    r"(?:ProxyCommand|LocalCommand|PermitLocalCommand|KnownHostsCommand|RemoteCommand|ForkAfterAuthentication|"
+    r"LocalForward|RemoteForward|DynamicForward|GatewayPorts|SessionType|StdinNull|RequestTTY)\b",
     re.IGNORECASE,
 )
-"""What would give words of assay.toml to a shell, or take the command away from Assay. ssh reads an option's name
-behind others (`-4o...`), behind blanks and in quotation marks as well."""
+"""What would give words of assay.toml to a shell, listen elsewhere, or take the command away from Assay. ssh reads an
+option's name behind others (`-4o...`), behind blanks and in quotation marks as well."""
 
 
 class LaunchPrefix(Frozen):
@@ -81,3 +83,8 @@ class LaunchPrefix(Frozen):
     def place(self) -> str:
         """The image or host; the name of the kind where it has neither."""
         return self.image or self.host or self.kind
+
+    @property
+    def title(self) -> str:
+        """Kind and place: "docker lmsysorg/sglang:v0.5.9", "srun"."""
+        return " ".join(dict.fromkeys((self.kind, self.place)))

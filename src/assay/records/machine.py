@@ -15,9 +15,9 @@ class GpuIdentity(Frozen):
     """What of a GPU a measurement depends on."""
 
     name: str
-    memory_bytes: int | None = None
+    memory_bytes: int | None = Field(default=None, ge=0)
     compute_capability: float | None = None
-    power_limit_w: float | None = None
+    power_limit_w: float | None = Field(default=None, ge=0)
     pcie_generation: int | None = None
     """The most that the GPU in its slot can: the one in use changes with the load."""
     pcie_width: int | None = None
@@ -32,14 +32,14 @@ class Machine(Frozen):
     """What the machine is; two machines whose fingerprints differ never share statistics."""
 
     cpu_model: str
-    physical_cores: int
-    logical_cores: int
-    usable_cores: int
+    physical_cores: int = Field(ge=1)
+    logical_cores: int = Field(ge=1)
+    usable_cores: int = Field(ge=1)
     """Cores this process may run on (affinity and cgroup quota)."""
     isa: list[str]
     """Vector extensions that matter to engines (avx2, avx512f, amx_tile, neon ...)."""
-    memory_bytes: int
-    numa_nodes: int
+    memory_bytes: int = Field(ge=1)
+    numa_nodes: int = Field(ge=1)
     kernel: str
     os: str
     python: str

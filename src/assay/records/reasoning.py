@@ -67,9 +67,9 @@ class Reasoning(Frozen):
     prior: tuple[float, float]
     ceiling: CeilingHere | None = None
     no_ceiling: str = ""
-    """Why there is no ceiling."""
+    """Why there is no ceiling, or why the one that is there bounds nothing."""
     range: RangeBasis | None = None
-    """None where the entry was skipped before a range was asked for."""
+    """Of skipped entries too; None: nobody asked for it."""
     in_regime: bool | None = None
     """Whether the workload lies where the entry is said to pay; None: it does not say, or it cannot be decided."""
     regime_values: dict[str, str] = Field(default_factory=dict)

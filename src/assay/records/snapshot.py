@@ -31,9 +31,9 @@ class Cache(Frozen):
     level: int
     kind: str
     """data, instruction or unified."""
-    size_bytes: int
+    size_bytes: int = Field(ge=0)
     """Of one."""
-    instances: int
+    instances: int = Field(ge=1)
     """How many there are."""
 
 
@@ -43,25 +43,25 @@ class Cpu(Frozen):
     sockets: int | None = None
     nodes: list[NumaNode] = Field(default_factory=list)
     caches: list[Cache] = Field(default_factory=list)
-    affinity_cores: int
+    affinity_cores: int = Field(ge=1)
     """Logical processors that this process may run on."""
     affinity: str | None = None
     """The same as a list."""
-    quota_cores: float | None = None
+    quota_cores: float | None = Field(default=None, gt=0)
     """What the control group allows; None: no limit."""
-    frequency_hz: float | None = None
+    frequency_hz: float | None = Field(default=None, ge=0)
     governors: list[str] = Field(default_factory=list)
     frequency_driver: str | None = None
-    load_1m: float | None = None
-    steal_share: float | None = None
+    load_1m: float | None = Field(default=None, ge=0)
+    steal_share: float | None = Field(default=None, ge=0, le=1)
     """Of all CPU time since boot, what the hypervisor gave to others; None where the system does not say."""
 
 
 class Memory(Frozen):
     """Main memory and how it is handed out."""
 
-    available_bytes: int | None = None
-    limit_bytes: int | None = None
+    available_bytes: int | None = Field(default=None, ge=0)
+    limit_bytes: int | None = Field(default=None, ge=0)
     """What the control group allows; None: no limit."""
     swap_bytes: int | None = None
     swap_used_bytes: int | None = None
@@ -82,8 +82,8 @@ class Disk(Frozen):
     kind: str
     """nvme, ssd, hdd, virtual, network, memory, overlay or unknown."""
     filesystem: str
-    total_bytes: int
-    free_bytes: int
+    total_bytes: int = Field(ge=0)
+    free_bytes: int = Field(ge=0)
     roles: list[str] = Field(default_factory=list)
     """What it is used for: campaign, models, temporary."""
 

@@ -114,6 +114,11 @@ class Workload(Frozen):
             raise ValueError(f"warmup_max_s = {self.warmup_max_s} is below warmup_min_s = {self.warmup_min_s}")
         return self
 
+    @property
+    def least_load_s(self) -> float:
+        """Load of one run at the least: warm-up and windows of every operating point."""
+        return (1 + len(self.points)) * (self.warmup_min_s + self.windows * self.window_s)
+
     def at(self, point: LoadPoint) -> Workload:
         """The workload of one of its further points."""
         changes = {

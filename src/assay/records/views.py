@@ -69,6 +69,8 @@ class NextStep(Frozen):
     """How long it should take."""
     remaining_s: float
     """Expected measuring time until the campaign ends."""
+    times_assumed: bool = False
+    """Whether both rest on an assumption, because no run has measured anything yet."""
     candidates: list[Worth] = Field(default_factory=list)
     """Of the screen, most gain for its time first; empty outside of the screen."""
     simulated: bool = False

@@ -11,6 +11,13 @@ from assay.rehearsal.http import STREAM_END, STREAM_HEAD, Connection, framed
 
 DEFAULT_TOKENS = 16
 MODEL = "model"
+KINDS = {
+    (True, True): "chat.completion.chunk",
+    (True, False): "chat.completion",
+    (False, True): "text_completion",
+    (False, False): "text_completion",
+}
+"""OpenAI's name for an answer, by chat and streamed."""
 
 
 class Completion:
@@ -41,6 +48,7 @@ class Completion:
         self._chat, self.streams = chat, bool(body.get("stream"))
         options = body.get("stream_options")
         self._usage = isinstance(options, dict) and bool(options.get("include_usage"))
+        self._kind = KINDS[self._chat, self.streams]
         self._head, self._tail = self._around(number)
 
     def write(self, made: int) -> None:
@@ -82,15 +90,14 @@ class Completion:
         mark = "\0"
         choice: dict[str, Any] = {"index": 0, "finish_reason": None}
         choice |= {"delta": {"content": mark}} if self._chat else {"text": mark}
-        kind = "chat.completion.chunk" if self._chat else "text_completion"
-        event = {"id": f"sim-{number}", "object": kind, "created": 0, "model": MODEL, "choices": [choice]}
+        event = {"id": f"sim-{number}", "object": self._kind, "created": 0, "model": MODEL, "choices": [choice]}
         head, _, tail = json.dumps(event).partition(json.dumps(mark)[1:-1])
         return head.encode(), tail.encode()
 
     def _end(self) -> bytes:
         choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
         choice |= {"delta": {"content": ""}} if self._chat else {"text": ""}
-        return json.dumps({"object": "text_completion", "model": MODEL, "choices": [choice]}).encode()
+        return json.dumps({"object": self._kind, "model": MODEL, "choices": [choice]}).encode()
 
     def _usage_event(self) -> bytes:
         return json.dumps({"model": MODEL, "choices": [], "usage": self._counts()}).encode()
@@ -109,4 +116,4 @@ class Completion:
         text = answers.text_of(self.first, 0, self.sequence.output_tokens)
         choice: dict[str, Any] = {"index": 0, "finish_reason": "length", "token_ids": [self.first]}
         choice |= {"message": {"role": "assistant", "content": text}} if self._chat else {"text": text}
-        return {"object": "text_completion", "model": MODEL, "choices": [choice], "usage": self._counts()}
+        return {"object": self._kind, "model": MODEL, "choices": [choice], "usage": self._counts()}

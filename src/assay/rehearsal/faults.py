@@ -38,7 +38,7 @@ def end(text: str, exit_code: int = FAILED_EXIT) -> NoReturn:
 
 
 def at_launch(line: CommandLine, stage: str) -> None:
-    """Die here when a flag in force fails at this stage; say what falls back."""
+    """Die here when a flag in force fails at this stage."""
     for fault in line.faults(stage):
         end(fault.line or LAUNCH[stage].format(left=812))
 

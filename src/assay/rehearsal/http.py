@@ -73,10 +73,6 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
-    def event(self, data: bytes) -> None:
-        """One server-sent event, as one transfer chunk."""
-        self.write(framed(data))
-
     def answer(self, content: bytes, *, status: int = 200, kind: str = "application/json") -> None:
         """A whole answer."""
         head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"

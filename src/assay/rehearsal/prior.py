@@ -6,7 +6,6 @@ hypothesis fails instead, in one of four ways. The priors are assumptions, told 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,13 +16,12 @@ from assay.records.hypothesis import Hypothesis
 from assay.records.run import Failure, RunIntent, RunOutcome, RunStatus
 from assay.records.state import CampaignState
 from assay.rehearsal.world import Trouble, World
+from assay.stats.scoring import log_range, middle, spread
 
 FAILING = {1: 0.10, 2: 0.25, 3: 0.50}
 """Prior of failing by tier: flags mostly start, layouts and artifacts often do not, new code seldom does."""
 WAYS: dict[str, float] = {"blocked": 0.5, "unstable": 0.2, "not-applied": 0.2, "wrong-output": 0.1}
 """How what fails does fail."""
-Z80 = 1.2816
-"""Half the width of the middle 80% of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +38,8 @@ def draw(hypotheses: Sequence[Hypothesis], rng: np.random.Generator) -> Truths:
     """Truths for every hypothesis."""
     effects, failing = {}, {}
     for hypothesis in hypotheses:
-        low, high = (math.log1p(max(bound, -0.99)) for bound in hypothesis.predicted)
-        effects[hypothesis.id] = float(rng.normal((low + high) / 2, max(high - low, 0.0) / (2 * Z80)))
+        low, high = log_range(hypothesis.predicted)
+        effects[hypothesis.id] = float(rng.normal(middle(low, high), spread(low, high)))
         if rng.random() < FAILING[hypothesis.optimization.tier]:
             failing[hypothesis.id] = str(rng.choice(list(WAYS), p=list(WAYS.values())))
     return Truths(effects=effects, failing=failing)

@@ -296,8 +296,10 @@ def _bar_line(name: str, seconds: float, share: float, basis: str) -> Text:
 
 
 def _bar(share: float, width: int) -> str:
-    """At least a sliver, so that nothing is hidden."""
-    eighths = max(1, round(8 * width * min(max(share, 0.0), 1.0)))
+    """At least a sliver of what is above zero, so that nothing is hidden."""
+    if share <= 0:
+        return ""
+    eighths = max(1, round(8 * width * min(share, 1.0)))
     return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
 
 

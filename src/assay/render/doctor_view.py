@@ -49,8 +49,7 @@ def _findings(report: DoctorReport) -> list[RenderableType]:
     counts = [(kind, sum(found.severity == kind for found in report.findings)) for kind in SEVERITIES]
     told = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in counts if count)
     head = Text.assemble(("findings", "bold"), f" ({told})")
-    told_before: set[str] = set()
-    return [Text(""), head, *(_finding(finding, told_before) for finding in _gathered(report.findings))]
+    return [Text(""), head, *(_finding(finding) for finding in _gathered(report.findings))]
 
 
 def _gathered(findings: list[Finding]) -> list[Finding]:
@@ -69,21 +68,20 @@ def _gathered(findings: list[Finding]) -> list[Finding]:
     return [*(finding for finding in findings if finding.kind != "default"), together]
 
 
-def _finding(finding: Finding, told_before: set[str]) -> RenderableType:
-    """Flag and problem, the remedy, the sources; a source that was told already is not told again."""
+def _finding(finding: Finding) -> RenderableType:
+    """Flag and problem, the remedy, the sources."""
     others = f" (with {', '.join(finding.flags[1:])})" if len(finding.flags) > 1 else ""
     head = Text.assemble(
         (f"{finding.severity}: ", STYLES[finding.severity]),
         (finding.flags[0], "bold"),
         f"{others}{_joint(finding)}{finding.what}",
     )
-    sources = [one.source for one in finding.evidence if one.source not in told_before]
-    told_before.update(sources)
-    lines = [Padding(head, (0, 0, 0, 2), expand=False)]
-    lines.append(Padding(Text.assemble("do: ", finding.remedy), (0, 0, 0, 6), expand=False))
-    if sources:
-        lines.append(Padding(Text(f"source: {'; '.join(sources)}", style="dim"), (0, 0, 0, 6), expand=False))
-    return Group(*lines)
+    sources = "; ".join(one.source for one in finding.evidence)
+    return Group(
+        Padding(head, (0, 0, 0, 2), expand=False),
+        Padding(Text.assemble("do: ", finding.remedy), (0, 0, 0, 6), expand=False),
+        Padding(Text(f"source: {sources}", style="dim"), (0, 0, 0, 6), expand=False),
+    )
 
 
 def _joint(finding: Finding) -> str:

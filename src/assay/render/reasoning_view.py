@@ -100,14 +100,10 @@ def _worth(worth: Worth | None) -> Iterator[tuple[str, RenderableType]]:
         "worth",
         Text(
             f"{_percent(worth.expected_gain)} expected, {worth.chance_worth_having:.0%} chance of an effect worth "
-            f"having, for {_time(worth.cost_s)} of measuring"
+            f"having, for {duration_words(worth.cost_s)} of measuring"
         ),
     )
 
 
 def _percent(share: float) -> str:
     return "0%" if abs(share) < 0.00005 else f"{100 * share:+.3g}%"  # noqa: PLR2004 - below what is shown
-
-
-def _time(seconds: float) -> str:
-    return duration_words(seconds)

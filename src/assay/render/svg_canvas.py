@@ -16,7 +16,8 @@ PLOT_LEFT = 220
 PLOT_RIGHT = 574
 VALUE_LEFT = 588
 LETTER = 6.5
-"""Mean width of a letter of chart text, in pixels."""
+"""Width of a letter of chart text, in pixels: the mean in wide words ("incompatible-combination"), so that what is said
+to fit does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

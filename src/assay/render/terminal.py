@@ -12,6 +12,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from assay.plan.runs import has_measured
 from assay.records.hypothesis import Hypothesis
 from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
@@ -28,6 +29,7 @@ STYLE = {
 }
 STATUS_STYLE = {"in_progress": "bold", "cancelled": "dim"}
 NAME_WIDTH = 22
+ASSUMED = "assumed: nothing was measured yet"
 WIDE = 110
 """Columns from which on a verdict's tier and reason fit beside it."""
 
@@ -108,11 +110,16 @@ def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
             ("noise", words.noise_words(state.calibration) if state.calibration else "not calibrated yet"),
             ("verdicts", f"{len(state.verdicts)} of {len(state.hypotheses)}"),
             ("stack", " + ".join(state.stack) or "the baseline"),
-            ("left", "finished" if state.headline else f"about {words.duration_words(remaining_s)}"),
+            ("left", "finished" if state.headline else _left(state, remaining_s)),
         ]
     )
     answer = [Text(state.headline.sentence, style="bold")] if state.headline else []
     return Group(*_simulated(state), facts, *answer)
+
+
+def _left(state: CampaignState, remaining_s: float) -> str:
+    assumed = "" if has_measured(state) or not remaining_s else f", {ASSUMED}"
+    return f"about {words.duration_words(remaining_s)}{assumed}"
 
 
 def todo_table(items: Sequence[TodoItem]) -> RenderableType:
@@ -153,11 +160,12 @@ def passed_over_table(passed_over: Mapping[str, str]) -> RenderableType:
 def next_view(step: NextStep) -> RenderableType:
     """The next step, with its reason and cost."""
     cost = f" ({words.duration_words(step.expected_s)})" if step.expected_s else ""
+    assumed = f", {ASSUMED}" if step.times_assumed and step.remaining_s else ""
     return Group(
         *([_mark()] if step.simulated else []),
         Text(step.text + cost, style="bold"),
         Text(f"why: {step.why}"),
-        Text(f"left: about {words.duration_words(step.remaining_s)} of measuring"),
+        Text(f"left: about {words.duration_words(step.remaining_s)} of measuring{assumed}"),
         *_worth(step),
     )
 

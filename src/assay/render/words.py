@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import get_args
 
+from assay.plan.verdicts import AT_PLAN_TIME, DEPENDENCY, IMPLIED, effect_text
 from assay.records.base import FlagValue
 from assay.records.spec import LatencyName, MetricName
 from assay.records.state import CampaignState
@@ -21,6 +22,8 @@ NOTHING = "\N{EM DASH}"
 SIMULATED = "SIMULATED"
 """Shown wherever a number comes from a simulation."""
 WITH_CAUSE = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE})
+UNTRIED = {AT_PLAN_TIME: "at plan time", IMPLIED: "by another's failure", DEPENDENCY: "what it needs"}
+"""Causes of a verdict without a run."""
 
 
 def is_simulated(state: CampaignState) -> bool:
@@ -30,9 +33,7 @@ def is_simulated(state: CampaignState) -> bool:
 
 def effect_words(effect: Effect | None) -> str:
     """For example "+12.3% [+4.1, +21.2]"."""
-    if effect is None:
-        return NOTHING
-    return f"{effect.percent:+.1f}% [{effect.percent_low:+.1f}, {effect.percent_high:+.1f}]"
+    return NOTHING if effect is None else effect_text(effect)
 
 
 def short_range_words(predicted: tuple[float, float]) -> str:
@@ -49,10 +50,6 @@ def corrected_by(known: Corrected) -> str:
 def range_words(predicted: tuple[float, float]) -> str:
     """For example "+10% to +80%"."""
     return f"{100 * predicted[0]:+.0f}% to {100 * predicted[1]:+.0f}%"
-
-
-UNTRIED = {"plan": "at plan time", "implied": "by another's failure", "dependency": "what it needs"}
-"""Causes of a verdict without a run."""
 
 
 def verdict_words(verdict: Verdict | None) -> str:

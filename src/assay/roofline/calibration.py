@@ -14,6 +14,9 @@ from assay.records.base import Frozen
 from assay.records.estimate import Bound, OpTime, Range, StepEstimate
 from assay.roofline import timing
 
+WIDTH_90 = 1.645
+"""Standard deviations that hold 90% of a normal error."""
+
 
 class Calibration(Frozen):
     """Factors on expected times; floors stay as they are, and no time falls below its floor."""
@@ -117,6 +120,6 @@ def _scaled(op: OpTime, factor: float, spread: float) -> OpTime:
 
 def _narrowed(time: Range, spread: float, floor: float) -> Range:
     """About 90% of a log-normal error of that spread, which measurements have put in place of the kernels' range."""
-    width = math.exp(1.645 * spread) if spread > 0 else None
+    width = math.exp(WIDTH_90 * spread) if spread > 0 else None
     low, high = (time.low, time.high) if width is None else (time.mid / width, time.mid * width)
     return Range(low=max(low, floor), mid=max(time.mid, floor), high=max(high, floor))

@@ -54,7 +54,7 @@ class Ceilings:
     launch_s: Range
     launch_basis: Basis
     flop: dict[Compute, Rate]
-    """By the arithmetic asked for, fallbacks resolved; empty when the device says nothing of arithmetic."""
+    """By the arithmetic asked for, fallbacks resolved: every kind has one."""
     runs_as: dict[Compute, Compute]
     """Arithmetic asked for to arithmetic used."""
 
@@ -67,7 +67,8 @@ def of(device: Device) -> Ceilings:
     """The ceilings of a device.
 
     Raises:
-        UsageError: nothing is known of its memory bandwidth, or of any arithmetic.
+        UsageError: nothing is known of its memory bandwidth, or of arithmetic in 16 or 32 bits, which stands in for all
+            other.
     """
     profile = efficiency.GPU if device.kind == "gpu" else efficiency.CPU
     read = _rate(device, "memory_read_bytes_per_s", efficiency.STREAM_SHARE_OF_SPEC)
@@ -77,9 +78,9 @@ def of(device: Device) -> Ceilings:
             hint="add that fact to its TOML file, or measure it with `assay characterize`",
         )
     flop, runs_as = _arithmetic(device)
-    if not flop:
+    if "bf16" not in flop:
         raise UsageError(
-            f"{device.name} has no rate of arithmetic (bf16_flop_per_s or another)",
+            f"{device.name} has no rate of arithmetic in BF16 or FP32 (bf16_flop_per_s, fp32_flop_per_s)",
             hint="add that fact to its TOML file, or measure it with `assay characterize`",
         )
     cache_peak = _peak(device.facts.get("l2_read_bytes_per_s", []))

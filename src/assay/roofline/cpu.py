@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator
 
 from assay.records.ceilings import Ceilings
-from assay.records.estimate import Bound, Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
+from assay.records.estimate import Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
 from assay.records.model_shape import LOOKED_UP, Attention, LayerGroup, Matrix, ModelShape
+from assay.roofline import timing
 from assay.roofline.cpu_rates import Rates, interpolated, range_of
 from assay.roofline.experts import expected_distinct
 
@@ -69,10 +70,8 @@ def estimate(
     ops += _attention(shape, rates, point, cache_bytes_per_element)
     ops.append(_elementwise(shape, rates, point))
     ops.sort(key=lambda op: op.time_s.mid, reverse=True)
-    overhead = _plus(STEP_OVERHEAD_S, LOGIT_OVERHEAD_S.scaled(shape.vocab * point.sequences))
-    time_s = overhead
-    for op in ops:
-        time_s = _plus(time_s, op.time_s)
+    overhead = timing.add(STEP_OVERHEAD_S, LOGIT_OVERHEAD_S.scaled(shape.vocab * point.sequences))
+    time_s = timing.add(overhead, *(op.time_s for op in ops))
     floor_s = sum(op.floor_s for op in ops)
     is_decode = point.phase == "decode"
     return StepEstimate(
@@ -87,7 +86,7 @@ def estimate(
             low=point.tokens / time_s.high, mid=point.tokens / time_s.mid, high=point.tokens / time_s.low
         ),
         ceiling_tokens_per_s=point.tokens / floor_s if floor_s else math.inf,
-        bound=_largest_bound(ops, overhead.mid),
+        bound=timing.largest_bound(ops, overhead.mid),
         experts_hit=_distinct(shape, point.tokens, law) if shape.is_moe else None,
         tokens_per_expert=_per_expert(shape, point.tokens, law) if shape.is_moe else None,
         notes=_notes(shape, ceilings, threads, is_decode=is_decode),
@@ -152,7 +151,7 @@ def _product(
         read_bytes=stored,
         compute=storage,
         floor_s=max(compute_s, memory_s),
-        time_s=_plus(_at_least(computed, memory_s), start),
+        time_s=timing.add(_at_least(computed, memory_s), start),
         bound="compute" if compute_s > memory_s else "memory",
         basis=["measured"],
     )
@@ -219,7 +218,7 @@ def _elementwise(shape: ModelShape, rates: Rates, point: OperatingPoint) -> OpTi
     node = range_of(rates.get("graph_node"))
     start = range_of(rates.get("graph_start"))
     passing_s = moved / rates.get("memory_read").median
-    time_s = _plus(_plus(node.scaled(nodes), start), Range(low=0.0, mid=passing_s, high=2 * passing_s))
+    time_s = timing.add(node.scaled(nodes), start, Range(low=0.0, mid=passing_s, high=2 * passing_s))
     return OpTime(
         name="elementwise",
         part="elementwise",
@@ -242,19 +241,8 @@ def _per_expert(shape: ModelShape, tokens: float, law: Routing) -> float | None:
     return tokens * shape.top_k / distinct if distinct else None
 
 
-def _largest_bound(ops: list[OpTime], overhead_s: float) -> Bound:
-    spent: dict[Bound, float] = {"launch": overhead_s}
-    for op in ops:
-        spent[op.bound] = spent.get(op.bound, 0.0) + op.time_s.mid
-    return max(spent, key=lambda bound: spent[bound])
-
-
 def _at_least(time_s: Range, least_s: float) -> Range:
     return Range(low=max(time_s.low, least_s), mid=max(time_s.mid, least_s), high=max(time_s.high, least_s))
-
-
-def _plus(one: Range, other: Range) -> Range:
-    return Range(low=one.low + other.low, mid=one.mid + other.mid, high=one.high + other.high)
 
 
 def _notes(shape: ModelShape, ceilings: Ceilings, threads: int, *, is_decode: bool) -> list[str]:

@@ -28,7 +28,7 @@ a sequence, answers streamed by vLLM 0.11.1 around 55 (docs/predicted_against_pu
 MISFIT = 0.15
 """Standard deviation of the log of what five factors cannot fit, before residuals tell more, and how many residuals
 that counts for. Two points are always fitted nearly exactly, so that their residuals say nothing of it. Set so that the
-calibrated range held 83% (two points) and 91% (all but one) of docs/predicted_against_published.md."""
+calibrated range holds 83% (two points) and 90% (all but one) of docs/predicted_against_published.md."""
 MISFIT_WEIGHT = 3
 _ITERATIONS = 50
 

@@ -10,7 +10,7 @@ from statistics import median
 from assay.records.estimate import Range
 from assay.records.published import HeldOut, HeldPoint, HeldTable, PublishedTable
 from assay.roofline import fitting, published_times
-from assay.roofline.calibration import Calibration
+from assay.roofline.calibration import WIDTH_90, Calibration
 from assay.roofline.fitting import Measured
 from assay.roofline.published_times import Times
 
@@ -18,8 +18,6 @@ FEWEST_POINTS = 3
 """Two to calibrate on, and one to predict."""
 TIED = 0.03
 """Measurements closer than this have no order: two runs of one code path differ by 3-6% (voipmonitor/rtx6kpro)."""
-WIDTH_90 = 1.645
-"""Standard deviations that hold 90% of a normal error."""
 
 
 def held_table(table: PublishedTable, points: Sequence[HeldPoint], times: Sequence[Times]) -> HeldTable:

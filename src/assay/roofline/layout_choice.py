@@ -42,7 +42,10 @@ def default(shape: ModelShape, box: Box, *, memory_fraction: float, cache_bytes_
 
 
 def nearest(shape: ModelShape, box: Box, asked: Layout) -> Layout | None:
-    """The possible layout of this box that differs least from the one asked for; None when there is none."""
+    """The possible layout of this box that differs least from the one asked for; None when there is none.
+
+    Expert parallelism that names no other ranks (`ep8`) means as many devices.
+    """
     counts = range(1, box.count + 1)
     every = [each for count in counts for each in layouts.every(count, is_moe=shape.is_moe, max_stages=box.count)]
     possible = [each for each in every if layouts.check(shape, used(box, each), each) is None]
@@ -96,8 +99,9 @@ def _fits(shape: ModelShape, box: Box, layout: Layout, fraction: float, cache_by
 def _distance(one: Layout, other: Layout) -> tuple[int, float, int]:
     """Fewer devices is the greatest difference, then sizes by their ratio; of equals the larger TP."""
     sizes = ((one.tp, other.tp), (one.pp, other.pp), (one.dp, other.dp), (one.ep, other.ep))
+    wanted = max(other.devices, other.ep)
     return (
-        abs(other.devices - one.devices),
+        abs(wanted - one.devices),
         sum(abs(math.log2(a / b)) for a, b in sizes),
         -one.tp,
     )

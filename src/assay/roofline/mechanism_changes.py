@@ -6,13 +6,13 @@ from assay.records.estimate import Layout, MechanismCeiling, OpTime, Range
 from assay.roofline import layouts, storages
 from assay.roofline.layout_choice import missing_bytes
 from assay.roofline.mechanism_scene import About, Scene, ms, size, total
+from assay.roofline.serving import MAX_STEP_TOKENS
 
 DRAFT_TOKENS = 3
 """Tokens drafted ahead of each verification."""
 ACCEPTED = Range(low=1.7, mid=2.4, high=float(DRAFT_TOKENS + 1))
 """Tokens that one verification yields. Source of the middle: 2.2-2.8 with GLM-5's own MTP layer (voipmonitor/rtx6kpro,
 models/glm5.md); the ceiling takes every draft as accepted."""
-PREFILL_TOKENS = 8192
 
 
 def expert_parallel(scene: Scene) -> MechanismCeiling:
@@ -172,9 +172,9 @@ def chunked_prefill(scene: Scene) -> MechanismCeiling:
         return about.inert(
             "it changes how prompts and decode share steps, no step of decode: what it is worth depends on the load"
         )
-    if point.tokens >= PREFILL_TOKENS:
+    if point.tokens >= MAX_STEP_TOKENS:
         return about.inert(f"the step has {point.tokens:,} tokens: weights are read for enough of them")
-    new = scene.again(point=scene.at_sequences(max(1, PREFILL_TOKENS // point.new_tokens)))
+    new = scene.again(point=scene.at_sequences(max(1, MAX_STEP_TOKENS // point.new_tokens)))
     return about.becomes(
         new,
         f"{new.point.tokens:,} tokens at once instead of {point.tokens:,}: {new.tokens_per_s.mid:,.0f} tokens/s of "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from assay.records.estimate import MechanismCeiling, OpTime, Range
-from assay.roofline.mechanism_scene import About, Scene, fastest, fixed_s, floors, ms, size, total
+from assay.roofline.mechanism_scene import NOTHING, About, Scene, fastest, fixed_s, floors, ms, size, total
 
 PERSISTING_SHARE = 0.75
 """Part of the L2 that CUDA lets a program set aside for persisting accesses (CUDA programming guide, L2 set-aside)."""
@@ -95,12 +95,9 @@ def graphs(scene: Scene) -> MechanismCeiling:
             f"a prefill of {ms(scene.time_s)} hides the {ms(eager.mid)} that launching {calls:,} kernels takes"
         )
     gains = [one / scene.time_s for one in exposed]
-    return about.saves(NOT_SAVED, f"launching takes {ms(eager.mid)}, the kernels {ms(scene.time_s)}").model_copy(
+    return about.saves(NOTHING, f"launching takes {ms(eager.mid)}, the kernels {ms(scene.time_s)}").model_copy(
         update={"gain": Range(low=gains[0], mid=gains[1], high=gains[2])}
     )
-
-
-NOT_SAVED = Range(low=0.0, mid=0.0, high=0.0)
 
 
 def fusion(scene: Scene) -> MechanismCeiling:

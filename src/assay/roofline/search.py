@@ -14,14 +14,11 @@ from assay.roofline import ceilings, layouts, memory, quick, step, storages, tim
 from assay.roofline.calibration import Calibration
 from assay.roofline.candidates import AS_STORED, Candidate, Miss, Ranking
 from assay.roofline.quick import StepTime
+from assay.roofline.serving import MAX_STEP_TOKENS
 
 MAX_CONCURRENCY = 4096
 """Requests in flight per replica that are considered at most."""
 MAX_STAGES = 4
-PREFILL_TOKENS = 8192
-"""Tokens of a prompt that are computed at once at most."""
-
-
 Serving = Callable[[int], "_Point"]
 
 
@@ -90,15 +87,17 @@ def rank(
         raise UsageError(f"{devices} devices cannot run a model", hint=f"1 to {box.count}")
     found: list[Candidate] = []
     missed: list[Miss] = []
-    for name, stored in _stored(shape, box, formats):
-        for layout in _layouts(stored, box, budget):
+    for name, stored in stored_in(shape, box, formats):
+        for layout in considered(stored, budget):
+            if layouts.check(stored, box, layout) is not None:
+                continue
             room = memory.budget(
                 stored,
                 box,
                 layout,
                 memory_fraction=memory_fraction,
                 cache_bytes_per_element=cache_bytes_per_element,
-                max_step_tokens=PREFILL_TOKENS,
+                max_step_tokens=MAX_STEP_TOKENS,
             )
             serving = _serving(
                 stored, box, layout, input_tokens, output_tokens, cache_bytes_per_element, routing, calibration
@@ -118,7 +117,12 @@ def rank(
     )
 
 
-def _stored(shape: ModelShape, box: Box, formats: Sequence[str] | None) -> Iterator[tuple[str, ModelShape]]:
+def stored_in(shape: ModelShape, box: Box, formats: Sequence[str] | None = None) -> Iterator[tuple[str, ModelShape]]:
+    """The model as stored, then in other formats that make it smaller; those that the device computes in when None.
+
+    Raises:
+        UsageError: an unknown format.
+    """
     yield AS_STORED, shape
     limits = ceilings.of(box.device)
     if formats is None:
@@ -131,14 +135,11 @@ def _stored(shape: ModelShape, box: Box, formats: Sequence[str] | None) -> Itera
             yield name, storages.stored_as(shape, storage)
 
 
-def _layouts(shape: ModelShape, box: Box, budget: int) -> Iterator[Layout]:
-    """Layouts of a replica, on every number of devices that divides the budget."""
-    for count in range(1, budget + 1):
-        if budget % count:
-            continue
-        for layout in layouts.every(count, is_moe=shape.is_moe, max_stages=MAX_STAGES):
-            if layouts.check(shape, box, layout) is None:
-                yield layout
+def considered(shape: ModelShape, devices: int) -> Iterator[Layout]:
+    """Layouts of a replica, possible or not, on every number of devices that divides the given one."""
+    for count in range(1, devices + 1):
+        if devices % count == 0:
+            yield from layouts.every(count, is_moe=shape.is_moe, max_stages=MAX_STAGES)
 
 
 def _serving(
@@ -163,7 +164,7 @@ def _serving(
         )
         return quick.of_estimate(shape, layout, full)
 
-    chunk = min(input_tokens, PREFILL_TOKENS)
+    chunk = min(input_tokens, MAX_STEP_TOKENS)
     chunks = input_tokens / chunk
 
     @cache
@@ -176,7 +177,7 @@ def _serving(
     def serve(running: int) -> _Point:
         context = input_tokens + output_tokens // 2
         decode = at(OperatingPoint(phase="decode", sequences=running, context_tokens=context))
-        together = max(1, min(running // layout.dp, PREFILL_TOKENS // chunk))
+        together = max(1, min(running // layout.dp, MAX_STEP_TOKENS // chunk))
         one = batch(together)
         pace, at_once = one.slowest_share, together * layout.dp
         per_step = running / output_tokens / at_once * chunks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from assay.records.base import Frozen
@@ -10,16 +10,13 @@ from assay.records.device import Box
 from assay.records.estimate import Layout
 from assay.records.estimate_report import Load, ModelFacts
 from assay.records.model_shape import ModelShape
-from assay.roofline import ceilings, layouts, memory, sharding, storages
+from assay.roofline import layouts, memory, search, sharding
 from assay.roofline.candidates import AS_STORED, Candidate, Miss
 from assay.roofline.layout_choice import missing_bytes
-from assay.roofline.search import MAX_STAGES
 
 Kind = Literal["impossible", "too large", "beyond the bounds"]
 WORTH = 1.05
 """Times the tokens/s of the stored weights, from which on another format is listed."""
-
-
 STAGES = (
     "Pipeline stages wait for the slowest of them (layers that do not divide, the head on the last), and a prompt that "
     "comes alone fills and drains the pipeline; engines that cut prompts finer wait less."
@@ -104,8 +101,8 @@ def refused(
     """
     left_out: list[Refused] = []
     too_slow = {(each.storage, each.layout): each for each in misses}
-    for name, stored in _stored(shape, box):
-        for layout in _every(shape, devices):
+    for name, stored in search.stored_in(shape, box):
+        for layout in search.considered(shape, devices):
             if (name, layout) in found:
                 continue
             slow = too_slow.get((name, layout))
@@ -129,18 +126,3 @@ def _why(
     if not room.fits:
         return "too large", f"{missing_bytes(room) / 1e9:.1f} GB are missing on each device"
     return "too large", f"the cache holds {room.cache_tokens:,} tokens, no request of {request_tokens:,}"
-
-
-def _stored(shape: ModelShape, box: Box) -> Iterator[tuple[str, ModelShape]]:
-    """The formats that a search considers by itself."""
-    limits = ceilings.of(box.device)
-    yield AS_STORED, shape
-    for name, storage in storages.STORAGES.items():
-        if not limits.lacks(storage.compute) and storages.would_shrink(shape, storage):
-            yield name, storages.stored_as(shape, storage)
-
-
-def _every(shape: ModelShape, devices: int) -> Iterator[Layout]:
-    for count in range(1, devices + 1):
-        if devices % count == 0:
-            yield from layouts.every(count, is_moe=shape.is_moe, max_stages=MAX_STAGES)

@@ -24,7 +24,7 @@ from assay.records.device import Box
 from assay.records.estimate import MechanismCeiling, MemoryBudget, OperatingPoint, Range, StepEstimate
 from assay.records.estimate_report import Load, ServingPoint
 from assay.records.model_shape import ModelShape
-from assay.roofline import utilization
+from assay.roofline import timing, utilization
 
 MAX_STEP_TOKENS = 8192
 """Tokens of prompts that engines compute together at most: the usual chunk of prefill."""
@@ -86,8 +86,8 @@ def serving_point(
     cycle = share = rate = queue = tpot = None
     if prompts is not None and per_step is not None and load.output_tokens:
         one_by_one = prompts.time_s.scaled(per_step / prompts.point.sequences)
-        cycle = _sum(step, one_by_one)
-        tpot = _sum(step, one_by_one.scaled(max(0, running - prompts.point.sequences) / running))
+        cycle = timing.add(step, one_by_one)
+        tpot = timing.add(step, one_by_one.scaled(max(0, running - prompts.point.sequences) / running))
         share = one_by_one.mid / cycle.mid
         rate = _over(running, cycle)
         queue = _over(1.0, rate.scaled(1 / load.output_tokens)).scaled(asked - running) if asked > running else ZERO
@@ -99,7 +99,7 @@ def serving_point(
         prompts=prompts,
         prompts_per_step=per_step,
         queue_s=queue,
-        ttft_s=None if prompts is None else _sum(_sum(queue or ZERO, prompts.time_s), _wait(step)),
+        ttft_s=None if prompts is None else timing.add(queue or ZERO, prompts.time_s, _wait(step)),
         tpot_s=tpot or step,
         output_tokens_per_s=rate,
         prompt_share=share,
@@ -114,10 +114,6 @@ def serving_point(
 def _wait(step: Range) -> Range:
     """For the step under way: none of it, half of it, all of it."""
     return Range(low=0.0, mid=step.mid / 2, high=step.high)
-
-
-def _sum(a: Range, b: Range) -> Range:
-    return Range(low=a.low + b.low, mid=a.mid + b.mid, high=a.high + b.high)
 
 
 def _over(amount: float, time_s: Range) -> Range:

@@ -23,8 +23,15 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 class CampaignFolder:
     """A campaign on disk. Files are whole or absent, and whatever cannot be written is said as a RecordError."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, secrets: frozenset[str] = frozenset()) -> None:
+        """Remember the folder.
+
+        Args:
+            path: of the campaign.
+            secrets: values that its target holds: masked in every log, also of a run that an earlier Assay left open.
+        """
         self.path = path
+        self._known = secrets
         self._secrets: dict[str, frozenset[str]] = {}
         """What was masked in the files of a run of this session: masked in its logs too."""
 
@@ -92,7 +99,7 @@ class CampaignFolder:
         Raises:
             RecordError: it cannot be written, or is not JSON.
         """
-        self._secrets[run_id] = self._secrets.get(run_id, frozenset()) | secret_values(content)
+        self._secrets[run_id] = self._of(run_id) | secret_values(content)
         try:
             text = json.dumps(redact(content), indent=2, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -103,7 +110,7 @@ class CampaignFolder:
 
     def masked(self, run_id: str, content: dict[str, Any]) -> dict[str, Any]:
         """JSON-like content without the secrets that this run was started with, wherever they stand in it."""
-        secrets = self._secrets.get(run_id)
+        secrets = self._of(run_id)
         if not secrets:
             return content
         return {name: _without(item, secrets) for name, item in content.items()}
@@ -118,11 +125,14 @@ class CampaignFolder:
         """
         folder = self._run(run_id)
         for log in folder.glob("*.log"):
-            mask_log(log, self._secrets.get(run_id, frozenset()))
+            mask_log(log, self._of(run_id))
         with disk_errors(folder, "read"):
             files = sorted(path for path in folder.rglob("*") if path.is_file())
         kept = (path for path in files if not path.name.startswith(TEMPORARY_PREFIX))
         return {path.relative_to(folder).as_posix(): file_sha256(path) for path in kept}
+
+    def _of(self, run_id: str) -> frozenset[str]:
+        return self._secrets.get(run_id, self._known)
 
     def _run(self, run_id: str) -> Path:
         return self.runs / _plain(run_id)

@@ -43,7 +43,8 @@ def read_machine(path: Path) -> MachineSnapshot:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the whole file"
+        found = f", found {first['input']}" if isinstance(first["input"], int | float) else ""
         raise UsageError(
-            f"{path} is not a machine that this Assay can read: {where}: {first['msg']}",
+            f"{path} is not a machine that this Assay can read: {where}: {first['msg']}{found}",
             hint="`assay assess --save FILE` writes one; a newer Assay may have written this one",
         ) from error

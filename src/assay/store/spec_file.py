@@ -17,6 +17,7 @@ from assay.records.spec import CampaignSpec
 from assay.store.atomic import atomic_write
 from assay.store.canonical import spec_hash
 from assay.store.disk import disk_errors
+from assay.store.redact import redact
 from assay.store.spec_declared import filled
 from assay.store.spec_text import spec_text
 
@@ -25,6 +26,15 @@ __all__ = ["read_spec", "spec_hash", "write_spec"]
 Key = tuple[str | int, ...]
 
 
+WANTED = {
+    "url": 'an address such as "http://127.0.0.1:8000": no user, no question mark, no fragment',
+    "api_key_env": 'the name of an environment variable, such as "TEAM_API_KEY", and not the key itself',
+    "image": 'a container image, such as "lmsysorg/sglang:v0.5.9"',
+    "host": 'a name of ~/.ssh/config or an address, such as "me@gpu-box", without blanks',
+    "gpus": '"all", or the numbers of GPUs, such as "0,1"',
+    "name": 'small letters, digits and hyphens, such as "c64"',
+}
+"""What a field that has a pattern wants, in words."""
 NO_TOML = (tomllib.TOMLDecodeError, RecursionError)
 """What `tomllib` raises: brackets in thousands exhaust its stack."""
 
@@ -101,6 +111,9 @@ def _said(key: Key, kind: str, message: str, value: Any) -> str:
         return "unknown key; " + (f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}")
     if key[:2] == ("target", "flags") and len(key) > 2:  # noqa: PLR2004 - the key below the table
         return f"{value!r}: a flag's value is true, false, a number or a string"
+    if kind == "string_pattern_mismatch":
+        shown = "this" if key[-1] == "api_key_env" else repr(redact(value))  # who pastes the key itself is not shown it
+        return f"{shown}: want {WANTED[str(key[-1])]}"
     return message if isinstance(value, dict) else f"{value!r}: {message[:1].lower()}{message[1:]}"
 
 

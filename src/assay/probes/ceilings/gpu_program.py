@@ -52,6 +52,7 @@ FACTS = frozenset(
     }
 )
 """Readings that are facts of a device; the rest tell about kernels."""
+NOT_REACHED = "the program ended before it"
 VOLUMES = {"all_reduce": lambda world: 2 * (world - 1) / world, "all_to_all": lambda world: (world - 1) / world}
 """As `assay.roofline.communication.volume_factor`, which needs more than this process has."""
 
@@ -62,6 +63,11 @@ def measure(index: int, seconds: float, out: Path | None) -> dict[str, Any]:
     torch.cuda.set_device(index)
     torch.manual_seed(0)
     properties = torch.cuda.get_device_properties(index)
+    count = torch.cuda.device_count()
+    parts = [part.__name__ for part in ONE_GPU]
+    problems = dict.fromkeys(parts if count == 1 else [*parts, "peers", "links"], NOT_REACHED)
+    if count == 1:
+        problems["links"] = "1 GPU here: nothing to link"
     found: dict[str, Any] = {
         "device": properties.name,
         "about": f"{properties.name}, torch {torch.__version__}, {time.strftime('%Y-%m-%d')}",
@@ -69,7 +75,7 @@ def measure(index: int, seconds: float, out: Path | None) -> dict[str, Any]:
         "facts": {},
         "curves": [],
         "readings": [],
-        "problems": {},
+        "problems": problems,
         "took_s": {},
     }
 
@@ -78,16 +84,13 @@ def measure(index: int, seconds: float, out: Path | None) -> dict[str, Any]:
 
     for part in ONE_GPU:
         _run(found, part.__name__, part, left_s(), out)
-    count = torch.cuda.device_count()
-    if count < 2:  # noqa: PLR2004 - a link has two ends
-        found["problems"]["links"] = f"{count} GPU here: nothing to link"
-    else:
+    if count > 1:
         _run(found, "peers", gpu_peers.peers, left_s(), out)
         with tempfile.TemporaryDirectory() as folder:
 
             def linked() -> list[Reading]:
-                readings, problems = measure_links(count, Path(folder), max(10.0, left_s()))
-                found["problems"] |= problems
+                readings, missing = measure_links(count, Path(folder), max(10.0, left_s()))
+                found["problems"] |= missing
                 return readings
 
             _run(found, "links", linked, left_s(), out)
@@ -98,11 +101,12 @@ def _run(found: dict[str, Any], name: str, part: Callable[[], list[Reading]], le
     begun_s = time.monotonic()
     if left_s <= 0:
         found["problems"][name] = "no time was left for it"
-        return
-    try:
-        found["readings"] += part()
-    except (RuntimeError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
-        found["problems"][name] = (str(error) or repr(error)).splitlines()[0][:300]
+    else:
+        del found["problems"][name]  # in the file it stands until the part is done
+        try:
+            found["readings"] += part()
+        except (RuntimeError, NotImplementedError, AttributeError, TypeError, ValueError) as error:
+            found["problems"][name] = (str(error) or repr(error)).splitlines()[0][:300]
     torch.cuda.empty_cache()
     found["took_s"][name] = time.monotonic() - begun_s
     found["facts"], found["curves"] = (

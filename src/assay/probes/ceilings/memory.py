@@ -89,6 +89,8 @@ class _Worker:
         self.done_bytes = 0
         self.stop = False
         self.missed = True
+        self.problem: OSError | None = None
+        """Why it cannot run where it should."""
         self.ready = threading.Event()
         self.go = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -98,8 +100,13 @@ class _Worker:
         return self.missed and (self._target is None or bool(np.array_equal(self._source, self._target)))
 
     def _run(self) -> None:
-        if self._benchmark.cpus and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, self._benchmark.cpus)  # of this thread alone
+        try:
+            if self._benchmark.cpus and hasattr(os, "sched_setaffinity"):
+                os.sched_setaffinity(0, self._benchmark.cpus)  # of this thread alone
+        except OSError as error:
+            self.problem = error
+            self.ready.set()
+            return
         self._source[:] = FILL
         if self._target is not None:
             self._target[:] = 0
@@ -129,12 +136,23 @@ class _Worker:
 
 
 def _timed(workers: list[_Worker], seconds: float) -> list[float]:
+    """Bytes/s of all workers together in each slice of the time.
+
+    Raises:
+        NotMeasurable: a worker cannot run where it should.
+    """
     for worker in workers:
         worker.thread.start()
     for worker in workers:
         worker.ready.wait()
+    problem = next((worker.problem for worker in workers if worker.problem), None)
     for worker in workers:
+        worker.stop = problem is not None
         worker.go.set()
+    if problem is not None:
+        for worker in workers:
+            worker.thread.join()
+        raise NotMeasurable(f"this process may not run on the processors of the node: {problem}")
     marks = [(time.perf_counter(), 0)]
     for _ in range(SLICES + 1):
         time.sleep(seconds / SLICES)

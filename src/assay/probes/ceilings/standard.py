@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +15,8 @@ from assay.probes.ceilings.port import MicroBenchmark, NotMeasurable, Say
 from assay.probes.ceilings.products import Kernels, Product, kernels
 from assay.probes.ceilings.quiet import LEFT_OUT
 from assay.probes.ceilings.quiet import measure as measured
+from assay.probes.files import Files
+from assay.probes.topology import numa_nodes, parse_list
 from assay.records.ceilings import Ceilings, Key
 from assay.records.machine import Machine
 
@@ -102,12 +104,8 @@ def thread_counts(cores: int, more: Iterable[int] = ()) -> list[int]:
 
 def numa_cpus(root: Path = Path("/")) -> dict[int, frozenset[int]]:
     """Processors of each NUMA node that has any; empty where the system does not say."""
-    found = {}
-    for path in sorted((root / "sys/devices/system/node").glob("node[0-9]*/cpulist")):
-        cpus = _cpulist(path.read_text(encoding="ascii"))
-        if cpus:
-            found[int(path.parent.name.removeprefix("node"))] = cpus
-    return found
+    nodes = {node.index: frozenset(parse_list(node.cpus)) for node in numa_nodes(Files(root))}
+    return {node: cpus for node, cpus in nodes.items() if cpus}
 
 
 def _memory(machine: Machine, counts: Sequence[int]) -> Iterator[MicroBenchmark]:
@@ -117,9 +115,14 @@ def _memory(machine: Machine, counts: Sequence[int]) -> Iterator[MicroBenchmark]
     for count in sorted({1, machine.usable_cores}):
         yield MemoryBandwidth(name="memory_copy", threads=count, buffer_bytes=size)
     nodes = numa_cpus()
-    if len(nodes) > 1:
-        for node, cpus in nodes.items():
-            yield MemoryBandwidth(name="memory_read", threads=len(cpus), numa_node=node, cpus=cpus, buffer_bytes=size)
+    for node, cpus in nodes.items() if len(nodes) > 1 else ():
+        if own := _allowed(cpus):
+            yield MemoryBandwidth(name="memory_read", threads=len(own), numa_node=node, cpus=own, buffer_bytes=size)
+
+
+def _allowed(cpus: frozenset[int]) -> frozenset[int]:
+    """Those that this process may run on: a container may have a part of a machine that it sees whole."""
+    return cpus & os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else cpus
 
 
 def _products(
@@ -164,14 +167,6 @@ def _unknown(wanted: Iterable[MicroBenchmark], known: Ceilings | None) -> list[M
 
 def _key(one: MicroBenchmark) -> Key:
     return one.name, one.at.storage, one.at.columns, one.at.threads, one.at.numa_node, one.at.shape
-
-
-def _cpulist(text: str) -> frozenset[int]:
-    """The kernel's `0-3,8,10-11`."""
-    cpus: set[int] = set()
-    for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
-        cpus.update(range(int(first), int(last or first) + 1))
-    return frozenset(cpus)
 
 
 __all__ = ["STANDARD_STORAGES", "ceilings", "numa_cpus", "thread_counts"]
