@@ -16,18 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.engines import declared_flags
-from assay.engines.folder_facts import find_model, read_facts
+from assay.engines.folder_engine import FolderEngine
 from assay.engines.launch_prefix import serving
-from assay.engines.launch_prefix_model import facts_elsewhere
 from assay.engines.sglang_in_force import contradiction
 from assay.engines.sglang_program import find_build
 from assay.engines.sglang_server import MODEL_NAME, SglangServer
-from assay.ports import Engine, LaunchFailed
+from assay.ports import Engine
 from assay.records.base import Flags
-from assay.records.failure import Cause
-from assay.records.hypothesis import Requantize
-from assay.records.machine import EngineBuild, ModelFacts
-from assay.records.run import Failure
+from assay.records.machine import EngineBuild
 from assay.records.spec import Target
 
 ENVIRONMENT = "SGLANG_"
@@ -41,19 +37,16 @@ OWNED = frozenset(
 """Flags that Assay sets itself, or that would keep it from talking to the server, reading its log or its flags."""
 
 
-class Sglang:
+class Sglang(FolderEngine):
     """Implements `assay.ports.Engine`."""
 
     name = "sglang"
+    title = "SGLang"
     owned = OWNED
 
     def find(self, target: Target) -> EngineBuild:
         """The Python that has SGLang, its version and the flags of its own help."""
         return find_build(self.name, target)
-
-    def model(self, target: Target) -> ModelFacts:
-        """The model's folder, or the hub's name of one that is in the local cache; behind ssh a folder over there."""
-        return facts_elsewhere(target) or read_facts(find_model(target.model))
 
     def argv(self, build: EngineBuild, model_path: str, flags: Flags, port: int) -> list[str]:
         """The launch command, on loopback."""
@@ -61,23 +54,6 @@ class Sglang:
         words = [*build.argv, "--model-path", model_path, "--host", "127.0.0.1", "--port", str(port)]
         words += ["--served-model-name", MODEL_NAME, "--enable-metrics", *declared_flags.rendered(build, flags)]
         return serving(build, words, model_path, port)
-
-    def check_flags(self, build: EngineBuild, flags: Flags) -> str | None:
-        """Unknown, renamed, removed, or a value that this build does not take."""
-        return declared_flags.problem(build, flags)
-
-    def canonical(self, build: EngineBuild, flags: Flags) -> Flags:
-        """The spelling that the build's help names first: `--tp-size` or `--tensor-parallel-size`, by version."""
-        return declared_flags.canonical(build, flags)
-
-    def make_artifact(self, model: ModelFacts, artifact: Requantize, folder: Path) -> str:  # noqa: ARG002 - the port's
-        """GGUF types are no artifacts of this engine.
-
-        Raises:
-            LaunchFailed: always.
-        """
-        line = f"SGLang serves no GGUF made by Assay: {artifact.type} cannot be made of {model.name}"
-        raise LaunchFailed(Failure(stage="artifact", cause=Cause.ARTIFACT, line=line, log=""))
 
     def launch(self, argv: list[str], env: dict[str, str], log: Path, log_name: str) -> SglangServer:
         """Start it in its own session; does not wait."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from assay.engines.same_value import Spelling
 from assay.engines.told import flatten, json_object, shown
 from assay.flags import versions
 from assay.flags.history import History, history
@@ -49,9 +50,9 @@ SUBJECTS = {
 """How warnings call what a switch turns on, where that is not the switch's own name."""
 REASON = re.compile(r"\b(?:because|since|due to|when|if|requires?|needs?|you can|try to|please)\b", re.IGNORECASE)
 """What follows is the condition, or advice: not what was given up."""
-_SIZE = re.compile(r"^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)$")
-_FACTOR = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+FACTORS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 """Source: SGLang 0.5.23, `human_readable_int`."""
+SPELLING = Spelling(FACTORS, SAME)
 
 
 def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
@@ -102,21 +103,8 @@ def _asked(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, An
 
 def _same(reported: Any, asked: Any) -> bool:
     if isinstance(reported, list):
-        return [_plain(one) for one in reported] == [_plain(one) for one in str(asked).split()]
-    one, other = _plain(reported), _plain(asked)
-    if one == other or any(one in spellings and other in spellings for spellings in SAME):
-        return True
-    try:
-        return float(one) == float(other)
-    except ValueError:
-        return False
-
-
-def _plain(value: Any) -> str:
-    text = str(value).removeprefix("torch.")
-    if size := _SIZE.match(text):
-        return str(int(float(size[1]) * _FACTOR[size[2]]))
-    return text.lower()
+        return [SPELLING.plain(one) for one in reported] == [SPELLING.plain(one) for one in str(asked).split()]
+    return SPELLING.same(reported, asked)
 
 
 def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | None:

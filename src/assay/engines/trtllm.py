@@ -16,18 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.engines import declared_flags, trtllm_options
-from assay.engines.folder_facts import find_model, read_facts
+from assay.engines.folder_engine import FolderEngine
 from assay.engines.launch_prefix import serving
-from assay.engines.launch_prefix_model import facts_elsewhere
 from assay.engines.told import shown
 from assay.engines.trtllm_program import find_build
 from assay.engines.trtllm_server import TrtllmServer
-from assay.ports import Engine, LaunchFailed
+from assay.ports import Engine
 from assay.records.base import Flags, FlagValue
-from assay.records.failure import Cause
-from assay.records.hypothesis import Requantize
-from assay.records.machine import EngineBuild, ModelFacts
-from assay.records.run import Failure
+from assay.records.machine import EngineBuild
 from assay.records.spec import Target
 
 OWNED = frozenset(
@@ -42,19 +38,16 @@ CONFIG = ("--config", "--extra_llm_api_options")
 REASON = re.compile(r"\b(?:because|since|due to|when|requires?|needs?)\b", re.IGNORECASE)
 
 
-class Trtllm:
+class Trtllm(FolderEngine):
     """Implements `assay.ports.Engine`."""
 
     name = "trtllm"
+    title = "TensorRT-LLM"
     owned = OWNED
 
     def find(self, target: Target) -> EngineBuild:
         """The program named in the target, else the one in PATH."""
         return find_build(self.name, target)
-
-    def model(self, target: Target) -> ModelFacts:
-        """The model's folder, or the hub's name of one that is in the local cache; behind ssh a folder over there."""
-        return facts_elsewhere(target) or read_facts(find_model(target.model))
 
     def argv(self, build: EngineBuild, model_path: str, flags: Flags, port: int) -> list[str]:
         """The launch command, on loopback; options that no flag has go into a file."""
@@ -73,15 +66,6 @@ class Trtllm:
     def canonical(self, build: EngineBuild, flags: Flags) -> Flags:
         """Main spellings (`--tp_size` becomes `--tensor_parallel_size`); options of the file after `--config.`."""
         return {_canonical(build, name, value): value for name, value in flags.items()}
-
-    def make_artifact(self, model: ModelFacts, artifact: Requantize, folder: Path) -> str:  # noqa: ARG002 - the port's
-        """GGUF types are no artifacts of this engine.
-
-        Raises:
-            LaunchFailed: always.
-        """
-        line = f"TensorRT-LLM serves no GGUF: {artifact.type} cannot be made of {model.name}"
-        raise LaunchFailed(Failure(stage="artifact", cause=Cause.ARTIFACT, line=line, log=""))
 
     def launch(self, argv: list[str], env: dict[str, str], log: Path, log_name: str) -> TrtllmServer:
         """Start it in its own session; does not wait. The options' file is kept beside the log."""

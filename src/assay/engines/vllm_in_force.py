@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from assay.engines.same_value import Spelling
 from assay.engines.told import flatten, json_object, shown
 from assay.records.base import Flags, FlagValue
 
@@ -59,9 +60,9 @@ LEADING_REASON = re.compile(
     r"^(?:(?:since|because|due to|when|as)\b[^,]*|[^,;]*\b(?:set|enabled|given|specified|requested)),", re.IGNORECASE
 )
 """A line that begins with its reason (also: what is set), and then says what is given up."""
-_SIZE = re.compile(r"^(\d+(?:\.\d+)?)([kKmMgGtT])$")
-_FACTOR = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40}
+FACTORS = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40}
 """vLLM: small letters are decimal, capital ones binary. Source: vLLM 0.32.0, utils/argparse_utils.py."""
+SPELLING = Spelling(FACTORS, SAME)
 
 
 def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
@@ -106,22 +107,10 @@ def _places(path: str, effective: Mapping[str, Any]) -> list[str]:
 
 
 def _same(reported: Any, asked: Any) -> bool:
-    one, other = _plain(reported), _plain(asked)
-    if one == other or any(one in spellings and other in spellings for spellings in SAME):
+    if SPELLING.same(reported, asked):
         return True
-    if other in one.split("."):
-        return True  # a class by its module: vllm.v1.attention.backends.flash_attn.FlashAttentionBackend
-    try:
-        return float(one) == float(other)
-    except ValueError:
-        return False
-
-
-def _plain(value: Any) -> str:
-    text = str(value).removeprefix("torch.")
-    if size := _SIZE.match(text):
-        return str(int(float(size[1]) * _FACTOR[size[2]]))
-    return text.lower()
+    # a class by its module: vllm.v1.attention.backends.flash_attn.FlashAttentionBackend
+    return SPELLING.plain(asked) in SPELLING.plain(reported).split(".")
 
 
 def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | None:

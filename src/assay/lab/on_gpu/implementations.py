@@ -73,20 +73,17 @@ def torch_grouped(held: Experts, batch: Batch) -> Call:
     return call
 
 
+def _called(experts: Callable[..., Any], held: Experts, batch: Batch) -> Call:
+    """A function that has our kernel's signature, on this layer and batch."""
+    scales = {"w13_scale": held.w13_scale, "w2_scale": held.w2_scale, "expert_map": held.expert_map}
+    return lambda: experts(batch.x, held.w13, held.w2, batch.weights, batch.ids, **scales)
+
+
 def plain_triton(held: Experts, batch: Batch) -> Call:
     """Our plain grouped GEMM."""
     from assay.lab.on_gpu.plain_grouped import plain_moe  # noqa: PLC0415 - Triton may be absent
 
-    return lambda: plain_moe(
-        batch.x,
-        held.w13,
-        held.w2,
-        batch.weights,
-        batch.ids,
-        w13_scale=held.w13_scale,
-        w2_scale=held.w2_scale,
-        expert_map=held.expert_map,
-    )
+    return _called(plain_moe, held, batch)
 
 
 def ours(held: Experts, batch: Batch) -> Call:
@@ -95,16 +92,7 @@ def ours(held: Experts, batch: Batch) -> Call:
         from assay.kernels.moe import fused_moe  # noqa: PLC0415 - Triton may be absent
     except ImportError as error:
         raise Unavailable(f"assay.kernels.moe: {error}") from error
-    return lambda: fused_moe(
-        batch.x,
-        held.w13,
-        held.w2,
-        batch.weights,
-        batch.ids,
-        w13_scale=held.w13_scale,
-        w2_scale=held.w2_scale,
-        expert_map=held.expert_map,
-    )
+    return _called(fused_moe, held, batch)
 
 
 def vllm(held: Experts, batch: Batch, config: dict[str, int] | None = None) -> Call:
