@@ -1,6 +1,7 @@
 """Launches and hours until the best setting is found, ours against other ways to search, on known landscapes.
 
-    python -m benchmarks.search [--seeds 50] [--launches 60] [--landscape WORDS] [--method WORDS] [--json FILE]
+    python -m benchmarks.search [--seeds 50] [--launches 60] [--landscape WORDS] [--method WORDS] [--without WAY ...]
+        [--json FILE]
 
 A way of searching has found it from the launch on after which what it would recommend is within 2% of the true best
 value, and stays so for the rest of its launches; "first" counts the first time. Every launch counts: the failed ones,
@@ -57,6 +58,7 @@ def main() -> None:
     parser.add_argument("--drift", type=float, default=0.0, help="of the log value, per launch")
     parser.add_argument("--landscape", default="")
     parser.add_argument("--method", default="")
+    parser.add_argument("--without", nargs="*", default=[], help="ways to leave out, by their whole names")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     seeds = range(given.first_seed, given.first_seed + given.seeds)
@@ -68,13 +70,19 @@ def main() -> None:
         for seed in seeds:
             landscape = landscapes(seed)[number]
             ground = ground_of(start(landscape, seed, MIN_EFFECT), landscape.dial)
-            ways = [method for method in METHODS if given.method in method]
+            ways = [way for way in ways_of(one) if given.method in way and way not in given.without]
             rows += [search(landscape, ground, way, seed, given.launches, given.drift) for way in ways]
             print(f"{one.name}: seed {seed}", file=sys.stderr)
         tell(one, rows, given.launches)
         found += rows
         if given.json:
             given.json.write_text(json.dumps([asdict(row) for row in found], indent=1))
+
+
+def ways_of(landscape: Landscape) -> list[str]:
+    """Every way; where nothing is estimated ours without estimates would be itself once more."""
+    is_guided = landscape.dial.estimate is not None
+    return [way for way in METHODS if is_guided or way != "Assay without estimates"]
 
 
 def search(landscape: Landscape, ground: Ground, method: str, seed: int, launches: int, drift: float) -> Search:

@@ -1,7 +1,8 @@
 """Landscapes: what every setting of some dials gives, so that ways to search can be held against the truth.
 
-Three: one recorded from real runs (`record_llamacpp.py` made it), one that behaves as a GPU server does, with a KV
-cache cliff and settings that run out of memory, and one that is nearly flat but for an interaction.
+Four: one recorded from real runs (`record_llamacpp.py` made it), one that behaves as a GPU server does, with a KV
+cache cliff and settings that run out of memory, one that is nearly flat but for an interaction, and one of drafting
+tokens, which no choice of the method looked at.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assay.records.base import Flags
+from assay.records.base import Flags, FlagValue
 from assay.records.dials import Dial, Knob
 from assay.records.spec import Workload
 
@@ -45,7 +46,7 @@ class Landscape:
 def landscapes(seed: int) -> list[Landscape]:
     """Those simulated differ from seed to seed, so that no way of searching is right by the place it begins at."""
     found = [recorded()] if RECORDED.exists() else []
-    return [*found, gpu_server(seed), flat(seed)]
+    return [*found, gpu_server(seed), flat(seed), drafting(seed)]
 
 
 LLAMACPP_ESTIMATE = (
@@ -60,7 +61,7 @@ def recorded(path: Path = RECORDED) -> Landscape:
     """Means of the repeats as truth, their spread as noise."""
     content = json.loads(path.read_text())
     names = {"--threads": "threads", "--ubatch-size": "ubatch", "--parallel": "parallel"}
-    values: dict[tuple[float, ...], list[float]] = defaultdict(list)
+    values: dict[tuple[FlagValue, ...], list[float]] = defaultdict(list)
     for row in content["rows"]:
         if row["point"] is not None and row["status"] == "ok":
             values[tuple(row["point"][flag] for flag in names)].append(row["output_tokens_per_s"])
@@ -197,4 +198,42 @@ def flat(seed: int) -> Landscape:
         noise=0.01,
         run_s=60.0,
         failed_s=20.0,
+    )
+
+
+def drafting(seed: int) -> Landscape:
+    """Speculative decoding: which draft, how many tokens of it, how many sequences at once. Nothing is estimated.
+
+    A longer draft is accepted less and costs more; more sequences leave less idle arithmetic to verify it with. With
+    acceptance a of each token, k drafted ones give (1 - a^(k + 1)) / (1 - a) tokens a step: Leviathan, Kalman & Matias
+    2023, equation 1. The acceptances, what drafts cost and the machine's balance are drawn.
+    """
+    rng = random.Random(f"drafting {seed}")
+    accepted = {"lookup": rng.uniform(0.3, 0.6), "small": rng.uniform(0.6, 0.8), "heads": rng.uniform(0.55, 0.85)}
+    costs = {"lookup": 0.005, "small": rng.uniform(0.06, 0.15), "heads": rng.uniform(0.02, 0.06)}
+    tokens_per_read, per_sequence = rng.uniform(40, 160), rng.uniform(0.002, 0.012)
+
+    def truth(settings: Flags) -> float:
+        sequences, drafted, kind = float(settings["seqs"]), float(settings["drafted"]), str(settings["draft"])
+        tokens = sequences * (drafted + 1)
+        # Reading the weights and doing the arithmetic overlap, and not wholly; the unit of time is one read.
+        step = (1 + (tokens / tokens_per_read) ** 3) ** (1 / 3) + per_sequence * sequences + costs[kind] * drafted
+        gained = (1 - accepted[kind] ** (drafted + 1)) / (1 - accepted[kind])
+        return float(100 * sequences * gained / step / (1 + (sequences / 48) ** 2))
+
+    return Landscape(
+        name="drafting tokens",
+        dial=Dial(
+            knobs=[
+                Knob(name="draft", flag="--draft", choices=list(accepted)),
+                Knob(name="drafted", flag="--drafted", low=1, high=10, step=1),
+                Knob(name="seqs", flag="--max-num-seqs", low=4, high=128, factor=2),
+            ],
+            max_launches=1000,
+        ),
+        baseline={"--draft": "lookup", "--drafted": 5, "--max-num-seqs": 16},
+        truth=truth,
+        noise=0.015,
+        run_s=240.0,
+        failed_s=60.0,
     )

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import optuna
 from benchmarks.search.landscapes import Landscape
 from benchmarks.search.world import HYPOTHESIS, answered, start
 
-from assay.plan.dials import Ground, MakeRun, Method, ground_of, search_of
-from assay.records.base import Flags
+from assay.plan.dials import Ground, Method, ground_of, search_of
+from assay.plan.steps import MakeRun
+from assay.records.base import Flags, FlagValue
 from assay.records.dials import Knob
 
 Steps = Generator[tuple[Flags, Flags | None], float | None, Flags | None]
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def values_of(knob: Knob, ground: Ground) -> list[object]:
+def values_of(knob: Knob, ground: Ground) -> list[FlagValue]:
     return list(next(axis.values for axis in ground.space.axes if axis.knob.name == knob.name))
 
 
@@ -56,7 +57,7 @@ def plain_tpe(landscape: Landscape, ground: Ground, seed: int) -> Steps:
     while True:
         for _ in range(200):
             trial = study.ask()
-            settings = {knob.name: _suggest(trial, knob, ground) for knob in landscape.dial.knobs}
+            settings: Flags = {knob.name: _suggest(trial, knob, ground) for knob in landscape.dial.knobs}
             point = ground.space.find({knob.flag: settings[knob.name] for knob in landscape.dial.knobs})
             if point in allowed:
                 break
@@ -70,17 +71,19 @@ def plain_tpe(landscape: Landscape, ground: Ground, seed: int) -> Steps:
             study.tell(trial, value)
 
 
-def _suggest(trial: optuna.Trial, knob: Knob, ground: Ground) -> object:
+def _suggest(trial: optuna.Trial, knob: Knob, ground: Ground) -> FlagValue:
     values = values_of(knob, ground)
     if not knob.is_ordered:
-        return trial.suggest_categorical(knob.name, values)
+        chosen = trial.suggest_categorical(knob.name, values)
+        assert chosen is not None  # it is one of the values
+        return chosen
     return values[trial.suggest_int(knob.name, 0, len(values) - 1)]
 
 
 def one_factor(landscape: Landscape, ground: Ground, seed: int) -> Steps:
     """From the baseline, one knob at a time over all its values, the best kept; round again until nothing changes."""
     rng = random.Random(seed)
-    here = {knob.name: landscape.baseline[knob.flag] for knob in landscape.dial.knobs}
+    here: Flags = {knob.name: landscape.baseline[knob.flag] for knob in landscape.dial.knobs}
     allowed = [ground.space.settings(point) for point in ground.space.points]
     best = yield here, None
     while True:
@@ -88,7 +91,7 @@ def one_factor(landscape: Landscape, ground: Ground, seed: int) -> Steps:
         rng.shuffle(order)
         for knob in order:
             for value in values_of(knob, ground):
-                tried = {**here, knob.name: value}
+                tried: Flags = {**here, knob.name: value}
                 if value == here[knob.name] or tried not in allowed:
                     continue
                 found = yield tried, here
@@ -98,7 +101,7 @@ def one_factor(landscape: Landscape, ground: Ground, seed: int) -> Steps:
             return here
 
 
-def assay(method: Method, *, guided: bool):
+def assay(method: Method, *, guided: bool) -> Callable[[Landscape, Ground, int], Steps]:
     """Ours: the planner itself, its baseline runs counted as launches."""
 
     def steps(landscape: Landscape, ground: Ground, seed: int) -> Steps:

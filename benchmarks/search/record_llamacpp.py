@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import wiring
+from assay.api.environment import host
 from assay.api.init import SPEC, init
 from assay.api.plan import plan
 from assay.campaign.bench import Bench
@@ -75,7 +76,7 @@ def main() -> None:
     deadline_s = time.monotonic() + given.budget_s
     with SqliteRecord(given.folder / "assay.db") as record, record.lock():
         target = read_spec(given.folder / SPEC).target
-        with wiring.bench(given.folder, record, fold(record.events()), target, Talk()) as bench:
+        with wiring.bench(given.folder, record, fold(record.events()), target, Talk(), host()) as bench:
             recover(bench)
             while time.monotonic() < deadline_s and (wanted := next_run(bench.state, given.repeats)) is not None:
                 if disturbed(bench.state):

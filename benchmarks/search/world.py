@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from benchmarks.search.landscapes import Landscape
 
-from assay.plan.dials import MakeRun
+from assay.plan.steps import MakeRun
 from assay.records.base import Flags
 from assay.records.hypothesis import Hypothesis, Optimization
 from assay.records.machine import EngineBuild, Machine, ModelFacts

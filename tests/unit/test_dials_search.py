@@ -49,6 +49,20 @@ def test_a_baseline_that_is_the_best_is_left_alone():
     assert end.result.flags is None
 
 
+def test_the_baselines_runs_count_for_its_own_setting():
+    state = start()
+    state = ended(state, next_point(state, HYPOTHESIS, DIAL), 50.0)
+    assert search_of(state, HYPOTHESIS, DIAL).best == {"slots": 1, "batch": 512}
+    elsewhere = start(baseline={"--parallel": 3, "--ubatch-size": 512})
+    elsewhere = ended(elsewhere, next_point(elsewhere, HYPOTHESIS, DIAL), 50.0)
+    assert search_of(elsewhere, HYPOTHESIS, DIAL).best is None
+
+
+def test_a_search_says_what_the_chance_is_that_it_missed_something():
+    _, end = drive(start(), hill)
+    assert "the chance that any other gains 5.0% over the best is" in end.result.reason
+
+
 def test_the_baseline_is_run_first_and_again_after_every_few_settings():
     state, _ = drive(start(), hill)
     assert state.runs[0].intent.candidate is None

@@ -89,6 +89,15 @@ def test_a_baseline_that_no_flag_and_no_default_tells_is_unknown():
     assert space(SLOTS.model_copy(update={"baseline": 4})).baseline == (2.0,)
 
 
+def test_a_baseline_is_at_a_point_only_where_every_value_of_it_may_be_tried():
+    assert space(SLOTS, BATCH, baseline={"--parallel": 4, "--ubatch-size": 512}).baseline_point == (2, 4)
+    assert space(SLOTS, BATCH, baseline={"--parallel": 3, "--ubatch-size": 512}).baseline_point is None
+    assert space(SLOTS, baseline={"--parallel": 64}).baseline_point is None
+    assert space(SLOTS, baseline={}).baseline_point is None
+    out = space(SLOTS, BATCH, constraints=["dial.slots > 1"], baseline={"--parallel": 1, "--ubatch-size": 512})
+    assert out.baseline_point is None
+
+
 def test_an_arm_is_found_again_by_its_flags():
     found = space(SLOTS, BATCH)
     for point in found.points:
@@ -116,9 +125,30 @@ def test_running_out_of_memory_rules_out_what_takes_no_less_and_no_others():
 def test_the_chance_to_run_falls_from_what_ran_to_what_did_not():
     found = space(SLOTS)
     assert list(chances(found, history_of(ran=[(1,)], short=[(4,)]))) == pytest.approx([1, 1, 2 / 3, 1 / 3, 0])
-    untried = chances(found, history_of(ran=[(1,)], short=[]))
+    untried = chances(found, history_of(ran=[], short=[]))
     assert list(untried) == sorted(untried, reverse=True)
     assert untried[-1] == pytest.approx(0.5)
+    assert chances(found, history_of(ran=[(3,)], short=[]))[-1] > 0.5
+
+
+def test_failures_that_one_knob_explains_leave_the_others_alone():
+    """It ran out at every slot count with the largest batch and at none with the next smaller one."""
+    found = space(SLOTS, BATCH)
+    chance = dict(zip(found.points, chances(found, history_of(ran=[(2, 3)], short=[(2, 4), (1, 4)])), strict=True))
+    once = dict(zip(found.points, chances(found, history_of(ran=[(2, 3)], short=[(2, 4)])), strict=True))
+    assert chance[0, 4] < once[0, 4] - 0.1
+    assert chance[3, 3] > once[3, 3] + 0.05
+    assert chance[1, 4] == 0.0
+
+
+def test_a_boundary_that_is_no_plane_leaves_chances_all_the_same():
+    """Each knob alone may be large and half of both may not: no weighted sum says that."""
+    found = space(SLOTS, BATCH)
+    ran: list[Levels] = [(4, 0), (0, 4)]
+    chance = dict(zip(found.points, chances(found, history_of(ran=ran, short=[(1, 1)])), strict=True))
+    assert all(0.0 <= one <= 1.0 for one in chance.values())
+    assert chance[4, 0] == chance[0, 4] == 1.0
+    assert chance[1, 1] == chance[4, 4] == 0.0
 
 
 def test_flags_that_follow_from_the_knobs_are_computed():

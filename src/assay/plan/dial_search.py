@@ -15,10 +15,12 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
+from assay.plan.dial_end import chance_of_better
+from assay.plan.dial_kernel import Floats, Places
 from assay.plan.dial_memory import chances
 from assay.plan.dial_runs import History, log_ratios
 from assay.plan.dial_space import Levels, Space
-from assay.plan.dial_surface import Floats, Places, Seen, Surface, believe
+from assay.plan.dial_surface import Seen, Surface, believe
 
 MAX_ASKS = 64
 """Of the tree-structured estimator, which knows nothing of conditions between knobs."""
@@ -29,17 +31,27 @@ class Belief:
     """What the runs so far say."""
 
     best: Levels | None
-    """The setting with the highest expected objective among those that ran; None: none has."""
+    """The setting with the highest expected objective among those that ran, the baseline's own one among them; None:
+    none has."""
     gain: tuple[float, float] | None
     """Central 80% interval of its log ratio to the baseline."""
     next_point: Levels | None
     """Worth the next run; None: every setting is out."""
     improvement: float
     """What that run's setting is expected to gain over the best, in log units, settings that fail counted as none."""
+    chance_left: float
+    """That a setting is better than the best by more than what matters."""
 
 
 def believe_in(
-    space: Space, found: History, noise: float | None, predicted: Sequence[float | None], *, seed: int, tree: bool
+    space: Space,
+    found: History,
+    noise: float | None,
+    predicted: Sequence[float | None],
+    *,
+    matters: float,
+    seed: int,
+    tree: bool,
 ) -> Belief:
     """Judge the runs so far and choose the next setting.
 
@@ -48,30 +60,34 @@ def believe_in(
         found: the runs, one of the baseline at least.
         noise: run-to-run standard deviation of the log objective; None: unknown.
         predicted: log objective of every setting up to a constant, in the order of `space.points`.
+        matters: the gain, in log units, that must not be missed.
         seed: of the tree-structured estimator.
         tree: take the next setting from that estimator.
     """
     surface = _surface(space, found, noise, predicted)
     rows = {point: row for row, point in enumerate(space.points)}
-    ran = {trial.point: rows[trial.point] for trial in found.valid if trial.point is not None and trial.point in rows}
+    tried = [space.baseline_point if trial.point is None else trial.point for trial in found.valid]
     may_run = chances(space, found)
-    ran = {point: row for point, row in ran.items() if may_run[row] > 0}
+    ran = {point: rows[point] for point in tried if point is not None and point in rows and may_run[rows[point]] > 0}
     best = max(ran, key=lambda point: surface.mean[ran[point]], default=None)
     hold = surface.places.baseline if best is None else ran[best]
     gains = surface.improvement(hold)[:-1] * may_run
-    if not ran and np.ptp(surface.places.estimate) > 0:  # the first setting is the one that is estimated to be best
-        gains = np.maximum(surface.mean - surface.mean[hold], 0.0)[:-1] * may_run
+    worth = gains
+    if surface.places.is_guided and all(trial.point is None for trial in found.valid):
+        # The first setting is the one that is estimated to be best, however little the estimate leaves to be learned.
+        worth = np.maximum(surface.mean - surface.mean[hold], 0.0)[:-1] * may_run
     sampler = (
         optuna.samplers.TPESampler(seed=seed)
         if tree
-        else _SurfaceSampler(space, _by_promise(space, found, gains, may_run, best))
+        else _SurfaceSampler(space, _by_promise(space, tried, worth, may_run, best))
     )
     chosen = _ask(space, found, sampler, may_run)
     return Belief(
         best=best,
         gain=None if best is None else surface.interval(ran[best], surface.places.baseline, 0.8),
         next_point=chosen,
-        improvement=0.0 if chosen is None else float(gains.max()),
+        improvement=0.0 if chosen is None else float(gains[rows[chosen]]),
+        chance_left=chance_of_better(surface, hold, may_run, matters),
     )
 
 
@@ -104,16 +120,17 @@ def _places(space: Space, predicted: Sequence[float | None]) -> Places:
     )
 
 
-def _by_promise(space: Space, found: History, gains: Floats, may_run: Floats, best: Levels | None) -> Levels | None:
-    """The setting with the largest expected improvement; the best itself where that was run less often.
+def _by_promise(
+    space: Space, tried: Sequence[Levels | None], worth: Floats, may_run: Floats, best: Levels | None
+) -> Levels | None:
+    """The setting that is worth most; the best itself where that was run less often.
 
     A contender that has been run as often as the best can only be told from it by running both, in turn.
     """
     if not may_run.any():
         return None
-    chosen = space.points[int(np.argmax(np.where(may_run > 0, gains, -1.0)))]
-    runs = [trial.point for trial in found.valid]
-    return best if best is not None and runs.count(chosen) > runs.count(best) else chosen
+    chosen = space.points[int(np.argmax(np.where(may_run > 0, worth, -1.0)))]
+    return best if best is not None and tried.count(chosen) > tried.count(best) else chosen
 
 
 def _ask(space: Space, found: History, sampler: optuna.samplers.BaseSampler, may_run: Floats) -> Levels | None:

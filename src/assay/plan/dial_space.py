@@ -35,6 +35,8 @@ class Axis:
     values: tuple[FlagValue, ...]
     baseline: float | None
     """Where the baseline stands, in places of `values` (3.5: between the fourth and the fifth); None: unknown."""
+    holds_baseline: bool
+    """The baseline's value is one of `values`."""
 
     @property
     def memory(self) -> int:
@@ -64,6 +66,14 @@ class Space:
         """Where the baseline stands; None where that is unknown of any knob."""
         places = [axis.baseline for axis in self.axes]
         return None if None in places else tuple(place for place in places if place is not None)
+
+    @property
+    def baseline_point(self) -> Levels | None:
+        """The point that the baseline is at: its runs are runs of that setting; None where it is at none."""
+        if self.baseline is None or not all(axis.holds_baseline for axis in self.axes):
+            return None
+        point = tuple(int(place) for place in self.baseline)
+        return point if point in self.points else None
 
 
 def resolve(dial: Dial, facts: Mapping[str, Any], baseline: Flags) -> Space:
@@ -117,7 +127,12 @@ def _axis(knob: Knob, facts: Mapping[str, Any], baseline: Flags) -> Axis:
     stands = baseline.get(knob.flag, knob.baseline)
     if isinstance(stands, str) and stands.startswith("="):
         stands = evaluate(stands[1:], facts)
-    return Axis(knob=knob, values=values, baseline=_place_between(values, stands, is_ordered=knob.is_ordered))
+    return Axis(
+        knob=knob,
+        values=values,
+        baseline=_place_between(values, stands, is_ordered=knob.is_ordered),
+        holds_baseline=_place_of(values, stands) is not None,
+    )
 
 
 def _range(knob: Knob, facts: Mapping[str, Any]) -> Iterator[FlagValue]:

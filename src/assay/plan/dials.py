@@ -1,9 +1,10 @@
 """Dials: searching the best setting of some knobs, from the record alone.
 
 A search makes runs in a series of its own, the baseline again after every few settings. Each setting is chosen by
-what all runs so far say of it (`assay.plan.dial_surface`), beginning from the estimates. The search ends when no run
-is expected to find anything worth its while, and names one setting. That setting was chosen because it looked best,
-so its numbers flatter it: it goes through screen and composition on fresh runs, as any flag does, and only they count.
+what all runs so far say of it (`assay.plan.dial_surface`), beginning from the estimates. The search ends when it is
+unlikely that anything much better is left (`assay.plan.dial_end`), and names one setting. That setting was chosen
+because it looked best, so its numbers flatter it: it goes through screen and composition on fresh runs, as any flag
+does, and only they count.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ POINTS_PER_BASELINE = 6
 """Settings between two runs of the baseline: drift over so few is small beside what is searched for."""
 MIN_POINTS = 3
 """Settings that are run before the search may end by itself."""
-WORTH_A_RUN = 0.1
-"""Share of the smallest effect worth adopting (or of the noise, where that is larger) that a run must promise."""
+MISSED = 0.1
+"""The chance of having missed what matters at which a search ends: what matters is the smallest effect worth adopting,
+or the noise, where that is larger, since runs cannot tell less in reasonable number."""
 Method = Literal["surface", "tree"]
 
 
@@ -161,11 +163,17 @@ class Search:
             self.found,
             self._noise,
             self.ground.predicted,
+            matters=self._matters,
             seed=derived_seed(
                 self.state.spec.workload.seed, "dial", self.hypothesis.id, self.method, self.found.num_launches
             ),
             tree=self.method == "tree",
         )
+
+    @property
+    def _matters(self) -> float:
+        """The gain that must not be missed, in log units."""
+        return max(math.log1p(self.state.spec.objective.min_effect), self._noise or 0.0)
 
     @cached_property
     def _noise(self) -> float | None:
@@ -174,13 +182,13 @@ class Search:
 
     def _choose(self) -> MakeRun | Settled:
         """Run the most promising setting, or end."""
-        worth = WORTH_A_RUN * max(math.log1p(self.state.spec.objective.min_effect), self._noise or 0.0)
         distinct = len({trial.point for trial in self.found.valid if trial.point is not None})
         if self.belief.next_point is None:
             return self._end("every setting failed or must fail")
         promise = f"expected to gain {100 * math.expm1(self.belief.improvement):.1f}%"
-        if distinct >= min(MIN_POINTS, len(self.ground.space.points)) and self.belief.improvement < worth:
-            return self._end(f"the next run is {promise}, less than {100 * math.expm1(worth):.1f}%")
+        if distinct >= min(MIN_POINTS, len(self.ground.space.points)) and self.belief.chance_left < MISSED:
+            left = f"the chance that any other gains {100 * math.expm1(self._matters):.1f}% over the best"
+            return self._end(f"{left} is {100 * self.belief.chance_left:.0f}%")
         return self._run(self.belief.next_point, f"{promise} over the best so far")
 
     def _run(self, point: Levels | None, why: str) -> MakeRun:
