@@ -23,7 +23,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -190,15 +190,16 @@ def fuzz(
     with tempfile.TemporaryDirectory() as scratch, alarms():
         readers, corpus = readers_in(Path(scratch)), corpus_with(logs)
         kinds = random.choices(list(SHARES), list(SHARES.values()), k=count) if only is None else [only] * count
-        for number, kind in enumerate(kinds):
-            if time.perf_counter() > end:
-                break
-            text = mutated(random, corpus[kind])
-            if try_one(told[kind], readers[kind], text, random.randrange(1 << 30)) or keep is None:
-                continue
-            if sum(told[kind].defects.values()) <= MOST_KEPT:
-                keep.mkdir(parents=True, exist_ok=True)
-                (keep / f"{kind.replace(' ', '-')}-{number}.txt").write_bytes(text.encode("utf-8", "surrogatepass"))
+        with suppress(KeyboardInterrupt):  # what was done by then is told
+            for number, kind in enumerate(kinds):
+                if time.perf_counter() > end:
+                    break
+                text = mutated(random, corpus[kind])
+                if try_one(told[kind], readers[kind], text, random.randrange(1 << 30)) or keep is None:
+                    continue
+                if sum(told[kind].defects.values()) <= MOST_KEPT:
+                    keep.mkdir(parents=True, exist_ok=True)
+                    (keep / f"{kind.replace(' ', '-')}-{number}.txt").write_bytes(text.encode("utf-8", "surrogatepass"))
     return told
 
 

@@ -11,9 +11,10 @@ import pytest
 from assay.failures import Log, explain
 from assay.records.failure import Cause, Explanation, Stage
 
-LOOKALIKES: list[dict[str, Any]] = tomllib.loads(
-    (Path(__file__).parent / "failure_lookalikes.toml").read_text(encoding="utf-8")
-)["logs"]
+FILES = sorted(Path(__file__).parent.glob("failure_lookalikes*.toml"))
+LOOKALIKES: list[dict[str, Any]] = [
+    log for path in FILES for log in tomllib.loads(path.read_text(encoding="utf-8"))["logs"]
+]
 
 
 def explained(log: dict[str, Any]) -> Explanation:
@@ -39,8 +40,8 @@ def test_stage_and_quote_are_told_of_nearly_all(kind: str, least: float) -> None
 
 
 def test_they_cover_the_engines_and_most_causes() -> None:
-    assert len(LOOKALIKES) >= 130
+    assert len(LOOKALIKES) >= 250
     assert {log["engine"] for log in LOOKALIKES} == {"vllm", "sglang", "tensorrt-llm", "llamacpp"}
     assert {log["stage"] for log in LOOKALIKES} <= set(get_args(Stage))
-    assert len({Cause(log["cause"]) for log in LOOKALIKES}) >= 24
+    assert len({Cause(log["cause"]) for log in LOOKALIKES}) >= 28
     assert len({log["id"] for log in LOOKALIKES}) == len(LOOKALIKES)

@@ -191,7 +191,14 @@ def test_an_empty_log_is_unknown() -> None:
     assert (found.cause, found.stage, found.quote, found.num_lines) == (Cause.UNKNOWN, "unknown", None, 0)
 
 
-@pytest.mark.parametrize("line", ["\x1b[31mRuntimeError: CUDA error: an illegal memory access was encountered\x1b[0m"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[31mRuntimeError: CUDA error: an illegal memory access was encountered\x1b[0m",
+        "#033[1;31mRuntimeError: CUDA error: #033[0man illegal memory access was encountered#015",
+        "^[[31mRuntimeError: CUDA error: an illegal memory access was encountered^[[0m",
+    ],
+)
 def test_colours_do_not_reach_the_quote(line: str) -> None:
     assert of(line).quote == "RuntimeError: CUDA error: an illegal memory access was encountered"
 
@@ -222,3 +229,68 @@ def test_what_is_kept_does_not_grow_with_the_log() -> None:
     assert scan.num_lines == 15_000
     assert len(scan.found) <= MOST_OF_A_RULE
     assert all(len(each.around) <= 2 * NUM_AROUND + 1 for each in scan.found)
+
+
+def test_the_functions_of_a_coloured_traceback_tell_the_stage() -> None:
+    found = of(
+        "Traceback (most recent call last):",
+        '  File \x1b[35m"/site/sglang/cuda_graph_runner.py"\x1b[0m, line \x1b[35m7\x1b[0m, in \x1b[35mcapture\x1b[0m',
+        "    run()",
+        "\x1b[1;35mtorch.AcceleratorError\x1b[0m: \x1b[35mCUDA error: out of memory\x1b[0m",
+    )
+
+    assert (found.stage, found.cause) == ("graph-capture", Cause.OOM_AT_CAPTURE)
+
+
+def test_an_assertion_without_words_means_what_its_source_line_asserts() -> None:
+    traceback = ('  File "/site/vllm/layers/linear.py", line 7, in weight_loader', "    assert a.shape == weight.shape")
+
+    found = of(*traceback, "AssertionError")
+    of_a_shape = of(traceback[0], "    assert param_data.shape == loaded_weight.shape", "AssertionError")
+
+    assert (found.cause, of_a_shape.cause) == (Cause.INCOMPATIBLE, Cause.WEIGHT_SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("file", "cause"),
+    [
+        ("vllm/config/otter.py", Cause.INCOMPATIBLE),
+        ("vllm/v1/core/otter_pool.py", Cause.ENGINE_ASSERTION),
+        ("otterlib/ponds.py", Cause.UNKNOWN),
+    ],
+)
+def test_who_raises_an_exception_tells_where_its_words_do_not(file: str, cause: Cause) -> None:
+    found = of(
+        f'  File "/site/{file}", line 7, in check', "    raise ValueError(", "ValueError: otters and badgers met"
+    )
+
+    assert (found.cause, found.certainty) == (cause, "none" if cause is Cause.UNKNOWN else "inferred")
+
+
+def test_a_request_id_that_is_no_key_any_more_is_no_cause() -> None:
+    assert of("(EngineCore pid=7) ERROR 07-16 19:47:26 [core.py:7] KeyError: 'cmpl-7f-0-0'").cause is Cause.UNKNOWN
+
+
+def test_a_core_process_that_a_signal_ended_tells_how() -> None:
+    line = "RuntimeError: Engine core initialization failed. Failed core proc(s): {{'EngineCore_0': -{}}}"
+
+    assert (of(line.format(9)).cause, of(line.format(11)).cause) == (Cause.HOST_OOM, Cause.CRASHED)
+    assert of(line.format(3)).cause is Cause.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='/m/otter', skip_tokenizer_init=False, port=30000)",
+        "[2026-01-01 10:00:00] Ignore import error when loading otter.py: No module named 'otterlib'",
+        "[2026-01-01 10:00:00 TP0] Otter prefill needs SM100; falling back to Triton.",
+        "[2026-01-01 10:00:00 TP0] Pipeline parallelism is incompatible with overlap schedule.",
+    ],
+)
+def test_what_a_server_gave_up_and_went_on_without_is_no_cause(line: str) -> None:
+    died = (
+        "[2026-01-01 10:00:09 TP0] Health check failed. Server couldn't get a response from detokenizer for 20 seconds."
+    )
+
+    assert of(line).cause is Cause.UNKNOWN
+    assert of(line, died).cause is Cause.HANG

@@ -31,6 +31,8 @@ def patterns() -> list[str]:
     markers = [*stages.frames, *stages.milestones, *stages.words]
     return [
         *(rule.pattern.pattern for rule in RULES),
+        *(rule.only_in.pattern for rule in RULES if rule.only_in),
+        *(file.pattern for rule in RULES for file, _ in rule.cause_in),
         *(marker.pattern.pattern for marker in markers),
         stages.ready.pattern,
         stages.start.pattern,
@@ -42,7 +44,7 @@ def patterns() -> list[str]:
 def test_a_rule_matches_its_own_examples(rule: Rule) -> None:
     assert rule.examples
     for example in rule.examples:
-        line = read(1, example)
+        line = read(1, example.splitlines()[-1])
         assert any(word in example.lower() for word in rule.has), example
         assert rule.pattern.search(line.text if rule.whole else line.body), example
         assert line.level in rule.levels, example
@@ -51,9 +53,10 @@ def test_a_rule_matches_its_own_examples(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_a_rule_is_chosen_for_its_first_example_or_one_with_the_same_cause_is(rule: Rule) -> None:
     indented = rule.examples[0].startswith("    ")
-    before = ['  File "a.py", line 1, in f\n'] if indented else []
+    before = ['  File "a.py", line 1, in f'] if indented else []
+    lines = [*before, *rule.examples[0].splitlines()]
 
-    found = explain([Log("x", [*before, f"{rule.examples[0]}\n"])], engine=next(iter(rule.engines), None))
+    found = explain([Log("x", lines)], engine=next(iter(rule.engines), None))
 
     causes = {rule.cause, *rule.cause_at.values()}
     assert found.cause in causes or ("oom" in causes and found.cause.startswith("oom-"))

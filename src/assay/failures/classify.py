@@ -113,7 +113,8 @@ def _stage(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
     weak = frames or first(words, line) or _of_comments(scan)
     if weak:
         return weak.stage, weak
-    return found.milestone or _default_stage(found), None
+    milestone = None if found.milestone == "load" and _is_before_the_engine(found) else found.milestone
+    return milestone or _default_stage(found), None
 
 
 def _says_that_it_served(scan: Scan, found: Found) -> bool:
@@ -132,7 +133,11 @@ def _default_stage(found: Found) -> Stage:
     """Where nothing tells: what fails in vLLM's API server fails before the engine is started."""
     cause = Cause.OOM_AT_LOAD if found.rule.cause == OOM else Cause(found.rule.cause)
     default = found.rule.default_stage or load_meanings()[cause].stage
-    return "arguments" if default == "load" and found.line.who.startswith("APIServer") else default
+    return "arguments" if default == "load" and _is_before_the_engine(found) else default
+
+
+def _is_before_the_engine(found: Found) -> bool:
+    return found.line.who.startswith("APIServer")
 
 
 def _which_oom(stage: Stage, marker: Marker | None, found: Found) -> Cause:

@@ -14,7 +14,8 @@ LONGEST = 4096
 TAIL = 1024
 MOST_PREFIXES = 10
 LEVEL_GROUPS = ("word", "trt", "llama", "glog", "letter", "slog")
-ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+ANSI = re.compile(r"(?:\x1b|#033|\\x1b|\\u001b|\^\[)\[[0-9;?]{0,40}[A-Za-z]|#015$")
+"""A colour: as it is, and as syslog, JSON and `cat -v` write it."""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 """And halves of characters, which no file can hold."""
 
@@ -47,6 +48,26 @@ ADVICE = re.compile(
     re.IGNORECASE,
 )
 """What an engine guesses about itself: from here on a line states nothing."""
+GOES_ON = re.compile(
+    r"\b(?:fall(?:s|ing)? ?back|ignor(?:e|es|ed|ing)\b|disabl(?:e|es|ed|ing)\b|switch(?:ing|ed) to"
+    r"|chang(?:ed|ing) .{1,60} to|change \w{1,40} to|default(?:s|ing)? to|instead\b|by default"
+    r"|will (?:not )?be (?:skipped|applied|supported)|truncating|unavailable|not available|keeping|forcing|is unused"
+    r"|to silence this|yield errors)",
+    re.IGNORECASE,
+)
+"""What is said of something that was given up while the server went on."""
+SOUNDS_WRONG = re.compile(
+    r"error|exception|fail|fatal|time(?:d )?out|out of memory|oom\b|dead|died|kill|abort|exit code|sigquit|unbalanced"
+    r"|not enough|in use|watchdog|hang|hung|leak|illegal|corrupt|cannot|can't|couldn't|unable|refused|lost|closed"
+    r"|denied|\bwarn|segfault|xid|nan in the",
+    re.IGNORECASE,
+)
+RAISED = re.compile(r"^(?:\S{1,80}: )?(?:[\w.]{0,80}(?:Error|Exception)\b|error: |fatal )")
+CONFIGURATION = re.compile(
+    r"\bserver_args=|\bServerArgs\(|\bNamespace\(|\w{0,20}LlmArgs\(|with config: model=|non-default args: "
+    r"|\benv=\"?map\["
+)
+"""The engine tells its whole configuration, names of options and all: no failure stands there."""
 TP_TAG = re.compile(r"\b(?:DP|TP|PP|EP)\d[\w ]*$")
 COMMENT = re.compile(r"^#(?: (?P<text>.*)|#*)$")
 HEADER = re.compile(r"^# ?[\w-]{2,30}: ")
@@ -71,9 +92,13 @@ def plain(text: str) -> str:
     """Without colours and control characters, and not longer than `LONGEST`."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST - TAIL]} ... {text[-TAIL:]}"
-    if "\x1b" in text:
-        text = ANSI.sub("", text)
-    return CONTROL.sub("", text).rstrip()
+    return CONTROL.sub("", uncoloured(text)).rstrip()
+
+
+def uncoloured(text: str) -> str:
+    """Without colours: Python's own tracebacks are written in them, between the words that rules look for."""
+    has_some = "\x1b" in text or "#0" in text or "1b[" in text or "^[[" in text
+    return ANSI.sub("", text) if has_some else text
 
 
 def read(number: int, text: str) -> Line:
@@ -81,6 +106,7 @@ def read(number: int, text: str) -> Line:
     level: Level = "none"
     who = ""
     position = 0
+    is_without_levels = False
     for _ in range(MOST_PREFIXES):
         found = PREFIX.match(text, position)
         if not found or found.end() == position:
@@ -88,6 +114,7 @@ def read(number: int, text: str) -> Line:
         position = found.end()
         groups = found.groupdict()
         who = groups["who"] or groups["rank"] or _rank(groups["tag"]) or who
+        is_without_levels = is_without_levels or groups["tag"] is not None
         named = next((groups[each] for each in LEVEL_GROUPS if groups[each]), None)
         level = _level(named) if named else level
         if groups["slog"] and ' error="' in text:  # Go writes what went wrong at the level of whoever tells it
@@ -95,8 +122,8 @@ def read(number: int, text: str) -> Line:
     body = text[position:]
     if level in {"none", "error"} and WARNING_CLASS.search(body):
         level = "warning"
-    if level == "none" and NCCL_INFO.search(body):
-        level = "info"
+    if level == "none":
+        level = _implied_level(body, is_without_levels=is_without_levels)
     return Line(number=number, text=text, body=body, who=who, level=level)
 
 
@@ -109,6 +136,15 @@ def stated(body: str) -> str:
     """The part of a line that is not advice."""
     found = ADVICE.search(body)
     return body[: found.start()] if found else body
+
+
+def _implied_level(body: str, *, is_without_levels: bool) -> Level:
+    """Of a line that names none; SGLang's never do, so that the words of a message are all there is."""
+    if CONFIGURATION.search(body) or NCCL_INFO.search(body):
+        return "info"
+    if not is_without_levels or RAISED.match(body):
+        return "none"
+    return "none" if SOUNDS_WRONG.search(body) and not GOES_ON.search(body) else "warning"
 
 
 def _rank(tag: str | None) -> str | None:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from assay.failures.around import Around
 from assay.failures.found import Found, Said
-from assay.failures.lines import COMMENT, HEADER, LONGEST, Line, plain, read, stated
+from assay.failures.lines import COMMENT, HEADER, LONGEST, Line, plain, read, stated, uncoloured
 from assay.failures.rules import STRENGTHS, Rule, load_rules
 from assay.failures.stages import first, load_stages
 from assay.failures.tracebacks import EXCEPTION, Tracebacks
@@ -17,6 +17,8 @@ from assay.records.failure import Stage
 MOST_OF_A_RULE = 2
 """Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
 MOST_COMMENTS = 20
+Match = tuple[Rule, dict[str, str]]
+"""A rule and what its groups hold."""
 BATCH = 256
 """Lines of which the words that none of them holds are sorted out at once."""
 
@@ -38,12 +40,14 @@ class Reader:
         self.error: Said | None = None
         self.source: Said | None = None
         self._counts: dict[tuple[int, str], int] = {}
+        self._asserted: dict[str, Match | None] = {}
+        """By process, the rule that the source line of its last assertion fits: an exception without words means it."""
         self._is_after_call = False
 
     def read(self, lines: Iterable[str]) -> None:
         """All lines; they come as they are, longer ones may be cut."""
         rest = iter(lines)
-        while batch := list(islice(rest, BATCH)):
+        while batch := [uncoloured(text) for text in islice(rest, BATCH)]:
             for text, shape in zip(batch, self.words.prepare(batch), strict=True):
                 self._take(text, shape)
 
@@ -111,23 +115,28 @@ class Reader:
 
     def _match(self, line: Line, words: Sequence[str]) -> None:
         is_source = self._is_after_call or self.tracebacks.is_source(line)
-        if is_source and "assert " in line.body:
-            self.tracebacks.keep_assertion(line, self.around.before())
         best = self._best(line, words)
+        if is_source and "assert " in line.body:
+            if self.tracebacks.keep_assertion(line, self.around.before()):
+                self._asserted[line.who] = best
+        elif self.tracebacks.assertion(line):
+            best = _stronger(self._asserted.get(line.who), best)
         if best:
             self._keep(line, *best, is_source=is_source)
         if (best is None or best[0].strength == "frame") and not is_source and line.level in {"none", "error"}:
             self._say(line)
 
-    def _best(self, line: Line, words: Sequence[str]) -> tuple[Rule, dict[str, str]] | None:
+    def _best(self, line: Line, words: Sequence[str]) -> Match | None:
         """The strongest rule that the line fits; of equals the first."""
-        best: tuple[Rule, dict[str, str]] | None = None
+        best: Match | None = None
         body = stated(line.body)
         for index in sorted({index for word in words for index in self.rules.by_word.get(word, ())}):
             rule = self.rules.rules[index]
             if best and STRENGTHS.index(rule.strength) >= STRENGTHS.index(best[0].strength):
                 continue
             if line.level not in rule.levels or (rule.engines and self.engine not in rule.engines):
+                continue
+            if rule.only_in and not rule.only_in.search(self.tracebacks.innermost(line.who)):
                 continue
             if match := rule.pattern.search(line.text if rule.whole else body):
                 best = rule, {name: value for name, value in match.groupdict().items() if value}
@@ -167,3 +176,9 @@ class Reader:
     def _said(self, line: Line) -> Said:
         marker = self.tracebacks.marker(line.who)
         return Said(line, self.name, self.milestone, marker, self.around.before())
+
+
+def _stronger(one: Match | None, other: Match | None) -> Match | None:
+    """The match of the stronger rule; of equals the first."""
+    told = [each for each in (one, other) if each]
+    return min(told, key=lambda each: STRENGTHS.index(each[0].strength), default=None)

@@ -56,6 +56,8 @@ class Rule:
     """Another cause at some stages."""
     cause_in: tuple[tuple[re.Pattern[str], Cause], ...] = ()
     """Another cause where the innermost function of the traceback is in such a file."""
+    only_in: re.Pattern[str] | None = None
+    """It counts only where the innermost function of the traceback is in such a file."""
     inferred: bool = False
     """The message does not state the cause: it is the likeliest."""
     engines: frozenset[str] = frozenset()
@@ -126,6 +128,7 @@ def _rule(each: dict[str, Any]) -> Rule:
         examples=tuple(each.get("examples", [])),
         cause_at=each.get("cause_at", {}),
         cause_in=tuple((re.compile(file), Cause(told)) for file, told in each.get("cause_in", {}).items()),
+        only_in=re.compile(each["only_in"]) if "only_in" in each else None,
         inferred=each.get("inferred", False),
         engines=frozenset(each.get("engines", [])),
         whole=each.get("whole", False),

@@ -64,9 +64,12 @@ class Tracebacks:
         """Whether an indented line stands in a traceback."""
         return bool(SOURCE.match(line.body)) and bool(self._frames.get(line.who))
 
-    def keep_assertion(self, line: Line, around: list[LogLine]) -> None:
-        """What is asserted stands in the source line; the exception after it may say nothing."""
-        self._asserted[line.who] = line, around
+    def keep_assertion(self, line: Line, around: list[LogLine]) -> bool:
+        """What is asserted stands in the source line; the exception after it may say nothing. Whether there is room."""
+        has_room = line.who in self._asserted or len(self._asserted) < MOST_PROCESSES
+        if has_room:
+            self._asserted[line.who] = line, around
+        return has_room
 
     def assertion(self, line: Line) -> tuple[Line, list[LogLine]] | None:
         """What was asserted, for an exception without words."""
