@@ -25,8 +25,10 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -36,8 +38,10 @@ from assay.engines.embedded_model import embedded_model
 from assay.probes.ceilings import ceilings
 from assay.probes.usage import read_usage, shares
 from assay.process import free_port
+from assay.records.base import FlagValue
 from assay.records.ceilings import MAX_FOREIGN_CORES, Ceilings
 from assay.records.estimate import OperatingPoint
+from assay.records.machine import Machine
 from assay.records.model_shape import LOOKED_UP
 from assay.records.spec import EMBEDDED, Target
 from assay.roofline import cpu
@@ -139,14 +143,15 @@ def write_moe(
             add(key, field.contents(), *([] if array else [field.types[0]]))
     vocab = len(source.fields["tokenizer.ggml.tokens"].contents())
     writer.add_name(f"random-moe-{experts}x{top_k}")
-    for add, value in (
+    settings: tuple[tuple[Callable[[Any], None], float], ...] = (
         (writer.add_context_length, 4096), (writer.add_embedding_length, hidden), (writer.add_block_count, layers),
         (writer.add_feed_forward_length, ffn), (writer.add_expert_feed_forward_length, ffn),
         (writer.add_head_count, heads), (writer.add_head_count_kv, kv_heads), (writer.add_key_length, head),
         (writer.add_value_length, head), (writer.add_expert_count, experts), (writer.add_expert_used_count, top_k),
         (writer.add_layer_norm_rms_eps, 1e-6), (writer.add_rope_freq_base, 1e6), (writer.add_vocab_size, vocab),
-    ):  # fmt: skip
-        add(value)
+    )  # fmt: skip
+    for tell_it, value in settings:
+        tell_it(value)
     writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{kind}"])
     random, wanted = np.random.default_rng(1), gguf.GGMLQuantizationType[kind]
 
@@ -181,7 +186,7 @@ def write_moe(
     writer.close()
 
 
-def measure_ceilings(machine: object, path: Path) -> Ceilings:
+def measure_ceilings(machine: Machine, path: Path) -> Ceilings:
     """All that the model needs, anew; what was disturbed is measured again."""
     shape = models.load(str(path))
     used = {cpu.kernel_type(matrix.storage.name) for _, matrix in shape.matrices() if matrix.part not in LOOKED_UP}
@@ -224,7 +229,7 @@ def decode(path: Path, threads: int) -> tuple[list[float], float]:
     """Tokens/s of requests as the server times its own decode; the undisturbed ones, else the least disturbed."""
     engine = wiring.engine("llamacpp")
     target = Target(model=str(path), executable=EMBEDDED)
-    flags = {"--threads": threads, "--ctx-size": 1024, "--parallel": 1}
+    flags: dict[str, FlagValue] = {"--threads": threads, "--ctx-size": 1024, "--parallel": 1}
     argv = engine.argv(engine.find(target), str(path), flags, free_port())
     await_quiet()
     server = engine.launch(argv, {}, path.with_suffix(".log"), "server.log")
@@ -328,7 +333,7 @@ def bounds(rows: list[Row], counts: list[int]) -> None:
 
 
 def middle(rows: list[Row], name: str) -> float:
-    return statistics.median(getattr(row, name) for row in rows)
+    return float(statistics.median(getattr(row, name) for row in rows))
 
 
 def say(text: str) -> None:

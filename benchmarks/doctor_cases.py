@@ -8,6 +8,7 @@ prints a table of the misses and ends with 1 when there is one.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -199,9 +200,12 @@ def miss(case: Case) -> str | None:
 
 def main() -> int:
     """Run all cases and print what was missed, and the count by version."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="print the cases that are right, too")
+    given = parser.parse_args()
     misses = {case: problem for case in CASES if (problem := miss(case)) is not None}
     for case in CASES:
-        if case in misses or "--all" in sys.argv:
+        if case in misses or given.all:
             print(f"{'MISS' if case in misses else 'ok  '} {case.engine} {case.version} {case.flag}: "
                   f"{misses.get(case, case.kind)} [{case.source}]")  # fmt: skip
     versions = sorted({(case.engine, case.version) for case in CASES})

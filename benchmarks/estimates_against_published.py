@@ -29,8 +29,8 @@ from assay.records.published import HeldOut, HeldPoint, HeldTable, PublishedPoin
 from assay.roofline import held_out, memory, mixed, published, published_times, step
 from assay.roofline.published_times import Times
 
-sys.path.insert(0, str(Path(__file__).parent))
-from page_text import wrapped
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.page_text import wrapped
 
 PAGE = Path(__file__).parent.parent / "docs" / "predicted_against_published.md"
 TARGET = 0.20

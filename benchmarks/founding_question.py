@@ -24,8 +24,8 @@ from assay.records.model_shape import ModelShape
 from assay.roofline import fitting, mechanisms, memory, published, published_times, step
 from assay.roofline.calibration import Calibration, apply
 
-sys.path.insert(0, str(Path(__file__).parent))
-from page_text import wrapped
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.page_text import wrapped
 
 PAGE = Path(__file__).parent.parent / "docs" / "founding_question.md"
 MODEL, BOX, LAYOUT = "glm-5-nvfp4", "8xRTX-PRO-6000", Layout(tp=8)

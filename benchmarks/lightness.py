@@ -9,6 +9,7 @@ watched meanwhile (the server's is not counted). Nothing here passes or fails: i
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -81,8 +82,13 @@ def cpu_shares(folder: Path) -> Iterator[Row]:
 
 
 def main() -> None:
-    words = [word for word in sys.argv[1:] if word != "--run"]
-    folder = Path(words[0]) if words else None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("campaign", type=Path, nargs="?", help="a campaign's folder")
+    parser.add_argument("--run", action="store_true", help="carry the campaign on by one real run")
+    given = parser.parse_args()
+    folder: Path | None = given.campaign
+    if given.run and folder is None:
+        parser.error("--run wants the folder of a campaign")
     rows = [
         start_up("bare Python", ["-c", "pass"], ""),
         start_up("import assay", ["-c", "import assay"], "< 200 ms"),
@@ -90,7 +96,7 @@ def main() -> None:
     ]
     if folder:
         rows.append(start_up("assay status", ["-m", "assay", "status", "--folder", str(folder)], "< 400 ms"))
-        if "--run" in sys.argv:
+        if given.run:
             rows.append(one_run(folder))
         rows += cpu_shares(folder)
     print(f"{'what':<28}{'seen':<26}{'target':<18}peak RSS, note")

@@ -9,6 +9,7 @@ measured, and nothing is read but our own data.
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from assay.models import library, load
@@ -47,6 +48,7 @@ def row(path: Path) -> str:
 
 def main() -> None:
     """Print the table; parameters in billions."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     print(f"{'model':<22}  {'published':>9}  {'ours':>9}  {'error':>8}  {'active':>7}  {'ours':>7}  counted")
     for path in sorted(library.FOLDER.glob("*.json")):
         print(row(path))

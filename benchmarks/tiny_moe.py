@@ -8,14 +8,12 @@ Its answers mean nothing. Its arithmetic does: the same architecture (Qwen3-MoE)
 CPU cores. The seed is fixed, so the same arguments make the same weights; the tokenizer learns its words from docs/.
 """
 
+# ruff: noqa: PLC0415 - --help answers without torch; it is loaded where it is used
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-
-import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3MoeConfig, Qwen3MoeForCausalLM
+from typing import Any
 
 VOCABULARY = 4096
 END = "<|im_end|>"
@@ -25,8 +23,11 @@ TEXTS = Path(__file__).parent.parent / "docs"
 """What the tokenizer learns its words from."""
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer() -> Any:
     """A byte-level BPE: every text has tokens, and every token a text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
     bare = Tokenizer(models.BPE())
     bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bare.decoder = decoders.ByteLevel()
@@ -39,8 +40,11 @@ def tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def model(layers: int, experts: int, hidden: int, vocabulary: int) -> Qwen3MoeForCausalLM:
+def model(layers: int, experts: int, hidden: int, vocabulary: int) -> Any:
     """Random weights of the shape."""
+    import torch
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
     torch.manual_seed(0)
     config = Qwen3MoeConfig(
         vocab_size=vocabulary,

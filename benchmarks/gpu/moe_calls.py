@@ -1,4 +1,4 @@
-"""Who computes a layer: our kernel, the engine's, plain torch; checked and timed alike."""
+"""Who computes a layer: our kernel, the engine's, plain torch; called, checked and timed by the parts of the lab."""
 
 # ruff: noqa: PLC0415 - processes that compile start without torch; it is loaded where it is used
 from __future__ import annotations
@@ -6,124 +6,102 @@ from __future__ import annotations
 import importlib
 import os
 import statistics
-from collections.abc import Callable
-
-from benchmarks.gpu.moe_layers import Calls, Layer
-from benchmarks.gpu.moe_slices import SLOTS, Slice
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from assay.kernels.tiles import MoeConfig
 
+if TYPE_CHECKING:
+    from assay.lab.on_gpu.expert_data import Batch, Experts
+
+Call = Callable[[], Any]
 WORST_ERROR = {"bf16": 1e-2, "fp8": 8e-2}
-"""Relative to float32 over the same weights; fp8 activations are rounded to a mantissa of three bits, twice."""
+"""Relative to float64 over the same weights; fp8 activations are rounded to a mantissa of three bits, twice."""
 
 
-def ours(layer: Layer, calls: Calls, config: MoeConfig | None) -> Callable[[int], object]:
-    from assay.kernels.moe import fused_moe
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A layer, the batches of a cell, and what is right for some rows of the first."""
 
-    def call(index: int) -> object:
-        return fused_moe(
-            calls.x[index], layer.w13, layer.w2, calls.weights[index], calls.ids[index],
-            w13_scale=layer.w13_scale, w2_scale=layer.w2_scale, expert_map=layer.expert_map,
-            config=config, out=calls.out[index],
-        )  # fmt: skip
+    held: Experts
+    batches: Sequence[Batch]
+    rows: Any
+    wanted: Any
 
-    return call
+    @classmethod
+    def of(cls, held: Experts, batches: Sequence[Batch]) -> Task:
+        """With the answers worked out."""
+        from assay.lab.on_gpu.expert_data import answers
+
+        return cls(held, batches, *answers(held, batches[0]))
 
 
-def vllm_call(layer: Layer, calls: Calls, one: Slice, folder: str | None) -> Callable[[int], object]:
-    module = importlib.import_module("vllm.model_executor.layers.fused_moe.fused_moe")
-    from vllm.model_executor.layers.fused_moe.config import fp8_w8a8_moe_quant_config
+def ours(task: Task, config: MoeConfig | None) -> list[Call]:
+    """Our kernel with these tiles; None: with those it would choose."""
+    from assay.lab.on_gpu.implementations import ours as made
 
+    return [made(task.held, batch, config) for batch in task.batches]
+
+
+def engine(task: Task, folder: str | None) -> list[Call]:
+    """vLLM's experts: as they come, or with the tuned configurations of a folder."""
+    from assay.lab.on_gpu.implementations import vllm
+
+    calls = [vllm(task.held, batch) for batch in task.batches]
     if folder:
         os.environ["VLLM_TUNED_CONFIG_FOLDER"] = folder
     else:
         os.environ.pop("VLLM_TUNED_CONFIG_FOLDER", None)
-    module.get_moe_configs.cache_clear()
-    quant = None
-    if layer.w13_scale is not None:
-        quant = fp8_w8a8_moe_quant_config(w1_scale=layer.w13_scale, w2_scale=layer.w2_scale, block_shape=[128, 128])
-
-    def call(index: int) -> object:
-        return module.fused_experts(
-            calls.x[index], layer.w13, layer.w2, calls.weights[index], calls.ids[index],
-            global_num_experts=one.global_experts, expert_map=layer.expert_map, quant_config=quant,
-        )  # fmt: skip
-
-    return call
+    importlib.import_module("vllm.model_executor.layers.fused_moe.fused_moe").get_moe_configs.cache_clear()
+    return calls
 
 
-def torch_call(layer: Layer, calls: Calls, one: Slice) -> Callable[[int], object]:
-    """Sort, `torch._grouped_mm` twice, sum: what plain torch offers; bf16."""
-    import torch
+def plain_torch(task: Task) -> list[Call]:
+    """A sort, `torch._grouped_mm` twice, a sum: what plain torch offers; bf16."""
+    from assay.lab.on_gpu.implementations import torch_grouped
 
-    if layer.w13_scale is not None:
-        raise NotImplementedError("torch._grouped_mm here takes bf16")
-
-    def call(index: int) -> object:
-        ids = calls.ids[index].view(-1).long()
-        ids = ids if layer.expert_map is None else layer.expert_map[ids].long()
-        ids = torch.where(ids >= 0, ids, one.experts)
-        order = ids.argsort(stable=True)
-        ends = torch.searchsorted(ids[order], torch.arange(one.experts, device="cuda"), right=True).int()
-        x = calls.x[index][order // SLOTS]
-        gate, up = torch._grouped_mm(x, layer.w13.transpose(1, 2), offs=ends).chunk(2, 1)  # noqa: SLF001 - has no public name in 2.11
-        y = torch._grouped_mm(torch.nn.functional.silu(gate) * up, layer.w2.transpose(1, 2), offs=ends)  # noqa: SLF001
-        y = torch.where((ids[order] < one.experts)[:, None], y, 0) * calls.weights[index].view(-1)[order, None]
-        back = torch.empty_like(y)
-        back[order] = y.to(back.dtype)
-        return torch.sum(back.view(-1, SLOTS, one.hidden), 1, out=calls.out[index])
-
-    return call
+    return [torch_grouped(task.held, batch) for batch in task.batches]
 
 
-def error_of(call: Callable[[int], object], calls: Calls, wanted: tuple) -> float:
-    """Relative error of the rows that were worked out; NaN if anything at all was not written."""
-    calls.out[0].fill_(float("nan"))
-    found = call(0)
-    tokens, rows = wanted
-    if not bool(found.isfinite().all()):
-        return float("nan")
-    return float((found[tokens].float() - rows).norm() / rows.norm().clamp_min(1e-6))
+def seconds_of_one(calls: Sequence[Call], passes: int) -> list[float]:
+    """Device time of one call: a graph of all of them, over their number.
+
+    Each has tokens and routing of its own, so that weights come from memory; outputs are kept while the graph is
+    captured, as an engine keeps them for the next layer.
+    """
+    from assay.kernels.device_timing import replayed, seconds
+
+    kept: list[Any] = []
+
+    def every() -> None:
+        kept[:] = [call() for call in calls]
+
+    return [one / len(calls) for one in seconds(replayed(every), passes, warm=1)]
 
 
-def seconds(call: Callable[[int], object], calls: Calls, passes: int) -> list[float]:
-    """Device time of one call: a graph of all of them, over their number."""
-    import torch
-
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for index in range(len(calls.x)):
-            call(index)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        kept = [call(index) for index in range(len(calls.x))]
-    found = []
-    for number in range(passes + 1):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        if number:
-            found.append(begin.elapsed_time(end) / 1e3 / len(calls.x))
-    del kept
-    return found
-
-
-def measured(call: Callable[[int], object], calls: Calls, wanted: tuple, dtype: str, passes: int) -> dict:
+def measured(calls: Sequence[Call], task: Task, dtype: str, passes: int) -> dict[str, Any]:
     """Checked, then timed; whatever went wrong instead."""
+    from assay.kernels.device_timing import poison_free_memory, relative_error
+
     try:
-        error = error_of(call, calls, wanted)
+        poison_free_memory(task.batches[0].x)
+        found = calls[0]()
+        if not bool(found.isfinite().all()):
+            return {"problem": "not everything was written"}
+        error = relative_error(found[task.rows], task.wanted)
         if not error <= WORST_ERROR[dtype]:
             return {"problem": f"relative error {error:.2e}"}
-        samples = seconds(call, calls, passes)
+        samples = seconds_of_one(calls, passes)
     except Exception as problem:  # noqa: BLE001 - one config's failure is a result; a sticky one ends the run below
         return {"problem": f"{type(problem).__name__}: {(str(problem).splitlines() or [''])[-1][:200]}"}
     return {"median_s": statistics.median(samples), "samples_s": samples, "error": error}
 
 
-def same_bits(call: Callable[[int], object], calls: Calls) -> bool:
-    first = call(0).clone()
-    calls.out[0].fill_(float("nan"))
-    return bool((call(0) == first).all())
+def same_bits(calls: Sequence[Call], task: Task) -> bool:
+    """Whether the same call gives the same bits again."""
+    from assay.kernels.device_timing import poison_free_memory
+
+    first = calls[0]().clone()
+    poison_free_memory(task.batches[0].x)
+    return bool((calls[0]() == first).all())

@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, replace
 from multiprocessing import get_context
+from typing import Any
 
 from benchmarks.gpu.moe_slices import SLOTS, Slice
 
 from assay.kernels.candidates import families
 from assay.kernels.choose import Shape
 from assay.kernels.tiles import MoeConfig, as_json
+
+Job = tuple[Shape, MoeConfig, int, int | None]
+"""Shape, config, tokens, and experts of all ranks where there is a map."""
+Done = tuple[float, str | None]
+"""Seconds that compiling took, and what went wrong."""
 
 
 def _prepare_worker(capability: int) -> None:
@@ -21,7 +27,7 @@ def _prepare_worker(capability: int) -> None:
     without_device(capability)
 
 
-def _compile(job: tuple[Shape, MoeConfig, int, int | None]) -> tuple[float, str | None]:
+def _compile(job: Job) -> Done:
     from assay.kernels.compiling import compile_layer
 
     shape, config, tokens, mapped = job
@@ -33,10 +39,10 @@ def _compile(job: tuple[Shape, MoeConfig, int, int | None]) -> tuple[float, str 
     return time.perf_counter() - begun, None
 
 
-def compile_jobs(slices: list[Slice], dtypes: list[str], batches: list[int]) -> tuple[list[tuple], list[tuple]]:
+def compile_jobs(slices: list[Slice], dtypes: list[str], batches: list[int]) -> tuple[list[Job], list[Job]]:
     """Every kernel that a search may want, each once: what it tries first, and the rest in the order of the cells."""
-    first: dict[tuple, None] = {}
-    rest: dict[tuple, None] = {}
+    first: dict[Job, None] = {}
+    rest: dict[Job, None] = {}
     for dtype in dtypes:
         for one in slices:
             shape = one.shape(dtype)
@@ -64,8 +70,6 @@ def _paired(family: list[MoeConfig]) -> list[MoeConfig]:
     for index in range(max(len(ups), len(downs))):
         down, span = downs[min(index, len(downs) - 1)]
         found.append(replace(first, gate_up=ups[min(index, len(ups) - 1)], down=down, down_span=span))
-    if first.path == "sorted" and first.overlap_launches:
-        found.append(replace(first, sum_in_down=True))
     return found
 
 
@@ -76,15 +80,15 @@ class Compiler:
         context = get_context("spawn")
         self.begun = time.perf_counter()
         self.pool = ProcessPoolExecutor(workers, context, initializer=_prepare_worker, initargs=(capability,))
-        self.futures: dict = {}
+        self.futures: dict[Future[Done], Job] = {}
 
-    def add(self, jobs: list[tuple]) -> None:
+    def add(self, jobs: list[Job]) -> None:
         self.futures |= {self.pool.submit(_compile, job): job for job in jobs}
 
     def wait(self, limit_s: float) -> None:
         wait(list(self.futures), timeout=limit_s)
 
-    def report(self) -> dict:
+    def report(self) -> dict[str, Any]:
         done = {future: job for future, job in self.futures.items() if future.done() and not future.cancelled()}
         results = {job: future.result() for future, job in done.items()}
         problems = {f"{asdict(job[0])} {as_json(job[1])}": problem for job, (_, problem) in results.items() if problem}

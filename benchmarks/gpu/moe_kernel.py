@@ -5,10 +5,11 @@ and DIR/moe_tiles.json, the best tiles by batch, which `ASSAY_MOE_CONFIG` names 
 
 What is measured: device time of one layer's experts, routing's sort and final sum included, from a captured graph of
 several calls, each with tokens and routing of its own, so that weights come from memory and not from the L2 cache;
-the median of several replays. Before it is timed, each config is checked against float32 on rows drawn at random,
-into outputs filled with NaN. The floor: distinct experts' weights and scales, tokens in, sums out, each moved once,
-over the read bandwidth measured in the same run; or the arithmetic over the measured bf16 matmul rate (twice that for
-fp8), if that is more.
+the median of several replays. Before it is timed, each config is checked against float64 on some rows, and everywhere
+for what was not written (memory that outputs are allocated from is filled with NaN). Calls, checks and timing are the
+lab's (`assay.lab.on_gpu`, `assay.kernels.device_timing`). The floor: distinct experts' weights and scales, tokens in,
+sums out, each moved once, over the read bandwidth measured in the same run; or the arithmetic over the measured bf16
+matmul rate (twice that for fp8), if that is more.
 """
 
 # ruff: noqa: PLC0415 - processes that compile start without torch; it is loaded where it is used
@@ -22,14 +23,16 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.gpu.moe_compiling import Compiler, compile_jobs
 from benchmarks.gpu.moe_layers import make_layer
 from benchmarks.gpu.moe_search import ceilings_here, cell
 from benchmarks.gpu.moe_slices import BATCHES, SLICES, Slice
-from benchmarks.gpu.moe_tables import merged, row, shortened, tiles_file, told_command, write
+from benchmarks.gpu.moe_tables import KERNEL, merged, row, shortened, told_command, write
 
-from assay.kernels.tiles import from_json
+from assay.kernels.shape import Shape
+from assay.kernels.tiles import MoeConfig, from_json
 
 
 def main() -> None:
@@ -49,7 +52,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--merge", type=Path, nargs="+", metavar="FILE",
-        help="to --out one table of tiles from the moe_kernel.json of earlier runs, and those in short; and stop",
+        help="to --out one table of tiles from the moe_kernel.json of all runs, and those in short; and stop",
     )  # fmt: skip
     options = parser.parse_args()
     begun = time.perf_counter()
@@ -102,29 +105,31 @@ def run(
     from assay.kernels.operands import device_of
 
     def left_s() -> float:
-        return options.seconds - (time.perf_counter() - begun)
+        return float(options.seconds) - (time.perf_counter() - begun)
 
     ceilings = ceilings_here()
-    device = asdict(device_of(torch.device("cuda", torch.cuda.current_device())))
+    here = device_of(torch.device("cuda", torch.cuda.current_device()))
+    assert here is not None  # it is a CUDA device
+    device = asdict(here)
     versions = f"torch {torch.__version__}, triton {importlib.import_module('triton').__version__}"
     about = f"{torch.cuda.get_device_name()}, {versions}, {time.strftime('%Y-%m-%d')}, {told_command(sys.argv)}"
     print(about, {name: f"{value:.3e}" for name, value in ceilings.items()}, flush=True)
-    cells: list[dict] = []
+    cells: list[dict[str, Any]] = []
     known = _known(options.tiles)
     todo = [(one, dtype, tokens) for dtype in dtypes for one in slices for tokens in batches]
-    layer, made_for = None, None
+    held, made_for, seeds = None, None, list[MoeConfig]()
     for number, (one, dtype, tokens) in enumerate(todo):
         if left_s() < 3:
             print(f"out of time: {len(todo) - number} cells not measured", flush=True)
             break
         try:
-            if made_for != (one, dtype):
-                layer = None
+            if held is None or made_for != (one, dtype):
+                held = None
                 torch.cuda.empty_cache()
-                layer, made_for, seeds = make_layer(one, dtype), (one, dtype), []
+                held, made_for, seeds = make_layer(one, dtype), (one, dtype), []
             budget = max(0.5, (left_s() - 2) / (len(todo) - number) - 0.3)
             given = known.get((one.shape(dtype), tokens), [])
-            cells.append(cell(one, dtype, tokens, layer, ceilings, options, [*given, *seeds], budget))
+            cells.append(cell(one, dtype, tokens, held, ceilings, options, [*given, *seeds], budget))
         except Exception as error:  # noqa: BLE001 - one cell's failure must not take the others along
             print(f"{one.name} {dtype} {tokens}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             if "CUDA error" in str(error) or "AcceleratorError" in type(error).__name__:
@@ -134,16 +139,14 @@ def run(
         print(row(cells[-1]), flush=True)
         config = cells[-1]["ours"].get("config")
         seeds = [from_json(config)] if config else seeds
-        write(
-            options.out / "moe_kernel.json",
-            {"about": about, "device": device, "ceilings": ceilings, "compiled": compiler.report(), "cells": cells},
-        )
-        write(options.out / "moe_tiles.json", tiles_file(cells, device))
+        done = {"about": about, "device": device, "kernel": KERNEL, "ceilings": ceilings, "cells": cells}
+        write(options.out / "moe_kernel.json", {**done, "compiled": compiler.report()})
+        write(options.out / "moe_tiles.json", merged([done]))
     said, read = compiler.report(), ceilings["read_bytes_per_s"] / 1e12
     print(
         f"\ncompiled {said['done']} of {said['configs']} configs, {said['process_s']:.0f} process seconds, "
         f"{len(said['problems'])} failed\n{about}\nread {read:.2f} TB/s; us, share of the floor in brackets; "
-        "tiles: rows x columns x depth x warps x stages; o overlapped launches, d descriptors, s sum in down,\n"
+        "tiles: rows x columns x depth x warps x stages; o overlapped launches, d descriptors,\n"
         "w weights on the left, b blocks on a multiprocessor, g row tiles a group, n down blocks in a loop\n"
     )
     print("| slice | dtype | tokens | experts | floor | ours | vLLM | vLLM tuned | torch | vLLM / ours | tiles |")
@@ -151,7 +154,7 @@ def run(
     print("\n".join(row(found) for found in cells))
 
 
-def _known(path: Path | None) -> dict:
+def _known(path: Path | None) -> dict[tuple[Shape, int], list[MoeConfig]]:
     if path is None:
         return {}
     from assay.kernels.choose import parse

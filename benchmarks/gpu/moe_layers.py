@@ -1,43 +1,41 @@
-"""Seeded layers on the device, calls with tokens and routing of their own, and rows worked out in float32."""
+"""Layers on the device, and calls with tokens and routing of their own, in the types of the lab's programs."""
 
 # ruff: noqa: PLC0415 - processes that compile start without torch; it is loaded where it is used
 from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu.moe_slices import SLOTS, Slice
 
+if TYPE_CHECKING:
+    from assay.lab.on_gpu.expert_data import Batch, Experts
+
 TOUCHED_BYTES = 1 << 30
 """Bytes that pass before a weight is read again: twenty times an H200's L2 cache."""
-CHECKED_TOKENS = 6
+MOST_CALLS = 16
 
 
-@dataclass
-class Layer:
-    w13: object
-    w2: object
-    w13_scale: object
-    w2_scale: object
-    expert_map: object
+@dataclass(frozen=True)
+class Batches:
+    """Several calls' tokens and routing, with the means over them."""
 
-
-@dataclass
-class Calls:
-    """Several calls' tokens and routing, and where the sums go."""
-
-    x: list
-    weights: list
-    ids: list
-    out: list
+    each: list[Batch]
     distinct: float
     pairs: float
 
 
-def make_layer(one: Slice, dtype: str) -> Layer:
+def make_layer(one: Slice, dtype: str) -> Experts:
+    """Random weights; in fp8 each 128 x 128 is scaled by its largest, as a quantized model is. Places are shuffled.
+
+    The lab draws fp8 weights and their scales at random (`assay.lab.on_gpu.expert_data`). Recorded times rest on these.
+    """
     import torch
 
-    def weights(*size: int) -> tuple:
+    from assay.lab.on_gpu.expert_data import Experts
+
+    def weights(*size: int) -> tuple[Any, Any]:
         made = torch.empty(size, dtype=torch.bfloat16, device="cuda")
         for expert in made:
             expert.normal_(0, size[-1] ** -0.5)
@@ -53,59 +51,44 @@ def make_layer(one: Slice, dtype: str) -> Layer:
 
     w13, w13_scale = weights(one.experts, 2 * one.intermediate, one.hidden)
     w2, w2_scale = weights(one.experts, one.hidden, one.intermediate)
-    expert_map = None
+    places = None
     if one.mapped:
-        expert_map = torch.full((one.global_experts,), -1, dtype=torch.int32, device="cuda")
-        place = torch.randperm(one.global_experts, device="cuda")[: one.experts].sort().values
-        expert_map[place] = torch.arange(one.experts, dtype=torch.int32, device="cuda")
-    return Layer(w13, w2, w13_scale, w2_scale, expert_map)
+        places = torch.full((one.global_experts,), -1, dtype=torch.int32, device="cuda")
+        here = torch.randperm(one.global_experts, device="cuda")[: one.experts].sort().values
+        places[here] = torch.arange(one.experts, dtype=torch.int32, device="cuda")
+    return Experts(
+        w13=w13,
+        w2=w2,
+        w13_scale=w13_scale,
+        w2_scale=w2_scale,
+        expert_map=places,
+        experts=one.global_experts,
+        top_k=SLOTS,
+        shape={},
+    )
 
 
-def make_calls(one: Slice, layer: Layer, tokens: int, routing: str) -> Calls:
+def make_batches(one: Slice, held: Experts, tokens: int, routing: str) -> Batches:
+    """As many calls as touch `TOUCHED_BYTES` of weights, sixteen at most and two at least."""
     import torch
 
-    def draw(_: int) -> tuple:
+    from assay.lab.on_gpu.expert_data import Batch
+
+    def draw() -> Batch:
         score = torch.rand(tokens, one.global_experts, device="cuda").log_().neg_()
         if routing == "zipf":
             score *= torch.arange(1, one.global_experts + 1, device="cuda")
         ids = score.topk(SLOTS, largest=False).indices.to(torch.int32)
-        here = ids if layer.expert_map is None else layer.expert_map[ids.long()]
-        here = here[here >= 0]
-        return ids, int(here.unique().numel()), int(here.numel())
+        x = torch.randn(tokens, one.hidden, device="cuda", dtype=torch.bfloat16)
+        return Batch(x=x, weights=torch.rand(tokens, SLOTS, device="cuda").softmax(1), ids=ids)
 
-    each = 3 * one.intermediate * one.hidden * layer.w13.element_size()
-    expected = one.experts * (1 - (1 - SLOTS / one.global_experts) ** tokens) * each
-    count = int(min(16, max(2, TOUCHED_BYTES // max(expected, 1))))
-    drawn = [draw(index) for index in range(count)]
-    x = [torch.randn(tokens, one.hidden, device="cuda", dtype=torch.bfloat16) for _ in drawn]
-    return Calls(
-        x=x,
-        weights=[torch.rand(tokens, SLOTS, device="cuda").softmax(1) for _ in drawn],
-        ids=[ids for ids, *_ in drawn],
-        out=[torch.empty_like(tensor) for tensor in x],
-        distinct=statistics.mean(found for _, found, _ in drawn),
-        pairs=statistics.mean(found for *_, found in drawn),
+    expert_bytes = 3 * one.intermediate * one.hidden * held.w13.element_size()
+    expected = one.experts * (1 - (1 - SLOTS / one.global_experts) ** tokens) * expert_bytes
+    count = int(min(MOST_CALLS, max(2, TOUCHED_BYTES // max(expected, 1))))
+    drawn = [draw() for _ in range(count)]
+    counts = [batch.local_counts(held) for batch in drawn]
+    return Batches(
+        each=drawn,
+        distinct=statistics.mean(distinct for distinct, _ in counts),
+        pairs=statistics.mean(pairs for _, pairs in counts),
     )
-
-
-def wanted_rows(layer: Layer, calls: Calls, index: int) -> tuple:
-    """Rows of one call in float32, drawn at random."""
-    import torch
-
-    def wide(weight: torch.Tensor, scale: torch.Tensor | None, expert: int) -> torch.Tensor:
-        found = weight[expert].float()
-        if scale is None:
-            return found
-        return found * scale[expert].repeat_interleave(128, 0).repeat_interleave(128, 1)
-
-    tokens = torch.randperm(calls.x[index].shape[0])[:CHECKED_TOKENS].tolist()
-    rows = torch.zeros(len(tokens), calls.x[index].shape[1], device="cuda")
-    ids = calls.ids[index][tokens]
-    ids = (ids if layer.expert_map is None else layer.expert_map[ids.long()]).tolist()
-    for place, token in enumerate(tokens):
-        for slot, expert in enumerate(ids[place]):
-            if expert >= 0:
-                gate, up = (wide(layer.w13, layer.w13_scale, expert) @ calls.x[index][token].float()).chunk(2)
-                part = wide(layer.w2, layer.w2_scale, expert) @ (torch.nn.functional.silu(gate) * up)
-                rows[place] += calls.weights[index][token, slot] * part
-    return tokens, rows

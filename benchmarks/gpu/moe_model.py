@@ -9,15 +9,18 @@ standard deviation 0.02, drawn per layer from the seed: equal arguments make equ
 and version of PyTorch draws them (a CPU and a GPU draw differently). Its answers mean nothing.
 """
 
+# ruff: noqa: PLC0415 - --help answers without torch; it is loaded where it is used
 from __future__ import annotations
 
 import argparse
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from safetensors.torch import save_file
+if TYPE_CHECKING:
+    import torch
+
 
 HIDDEN, EXPERTS, SLOTS, HEADS, KV_HEADS, HEAD = 6144, 256, 8, 48, 8, 128
 DEVIATION = 0.02
@@ -56,12 +59,16 @@ def config(layers: int, intermediate: int, vocabulary: int) -> dict[str, object]
 
 def drawn(generator: torch.Generator, *shape: int) -> torch.Tensor:
     """Normal weights in bf16."""
+    import torch
+
     place = generator.device
     return (torch.randn(shape, generator=generator, device=place, dtype=torch.bfloat16) * DEVIATION).cpu()
 
 
 def layer(number: int, seed: int, intermediate: int) -> dict[str, torch.Tensor]:
     """One layer's tensors, under the names that Hugging Face gives them."""
+    import torch
+
     generator = torch.Generator("cuda" if torch.cuda.is_available() else "cpu").manual_seed(seed * 1000 + number)
     name = f"model.layers.{number}"
     found = {
@@ -87,6 +94,9 @@ def layer(number: int, seed: int, intermediate: int) -> dict[str, torch.Tensor]:
 
 def write(folder: Path, tokenizer: Path, layers: int, intermediate: int, seed: int) -> int:
     """The folder; returns its bytes of weights."""
+    import torch
+    from safetensors.torch import save_file
+
     folder.mkdir(parents=True, exist_ok=True)
     for file in TOKENIZER_FILES:
         if (tokenizer / file).exists():

@@ -6,12 +6,13 @@ among the tiles tried in the same run; both times are medians of three passes ov
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import statistics
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.gpu.moe_slices import SLICES, SLOTS
 from benchmarks.gpu.moe_tables import short
@@ -37,7 +38,7 @@ class Choice:
         return None if self.time_s is None else self.time_s / self.best_s - 1
 
 
-def choices(run: dict) -> list[Choice]:
+def choices(run: dict[str, Any]) -> list[Choice]:
     """Of every cell of a run."""
     device, slices = Device(**run["device"]), {one.name: one for one in SLICES.values()}
     found = []
@@ -52,14 +53,16 @@ def choices(run: dict) -> list[Choice]:
     return found
 
 
-def _tried(one: list | dict) -> tuple[str, float | None]:
+def _tried(one: list[Any] | dict[str, Any]) -> tuple[str, float | None]:
     """As a run writes it, or as `moe_kernel.py --merge` shortens it."""
     name, told = one if isinstance(one, list) else (short(from_json(one["config"])), one.get("median_s"))
     return name, told if isinstance(told, float) else None
 
 
 def main() -> None:
-    every = [one for path in sys.argv[1:] for one in choices(json.loads(Path(path).read_text()))]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="as examples/gpu/h200/moe_kernel_bf16.json")
+    every = [one for path in parser.parse_args().files for one in choices(json.loads(path.read_text()))]
     for one in every:
         told = "not tried" if one.loss is None else f"{one.loss:+.1%}"
         print(f"{one.cell:26} {told:>9}  {one.tiles}")

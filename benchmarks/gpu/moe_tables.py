@@ -3,32 +3,151 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.gpu.moe_slices import SLICES
 
-from assay.kernels.tiles import MoeConfig, from_json
+from assay.kernels.tiles import MoeConfig, as_json, from_json
 
 FASTER = 1.01
 """An engine's own kernel keeps a batch unless ours gains this much: below it a clock's mood decides."""
+KERNEL = {"bf16": 1, "fp8": 2}
+"""State of our kernel by type of weights, written into every run; counted up when a change alters what that type does.
+
+A run of an earlier state says nothing of the kernel that there is now. fp8's second state: weights on the left, several
+down blocks in a loop, scales loaded ahead. bf16 got no more than new tiles to choose from: all its runs count.
+"""
+Cell = dict[str, Any]
 
 
-def tiles_file(cells: list[dict], device: dict) -> dict:
-    """What `assay.kernels.choose` reads: by shape and batch our best tiles, and whose kernel an engine should run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """All runs of one batch with the present kernel, on one device."""
+
+    device: tuple[str, str]
+    slice: str
+    dtype: str
+    tokens: int
+    cells: tuple[Cell, ...]
+    """Of each run one, ours slowest beside the engine's first."""
+
+    @property
+    def middle(self) -> Cell:
+        """The median run by our speed beside the engine's; of two the worse one.
+
+        Each run draws its own routing, and fewer experts hit are fewer bytes: times of two runs do not compare.
+        """
+        return self.cells[(len(self.cells) - 1) // 2]
+
+    @property
+    def tiles(self) -> MoeConfig:
+        """Of a run that tried the other runs' tiles beside its own and found its own faster; else the median run's."""
+        wanted = {short(_config(cell)) for cell in self.cells}
+        whole = [cell for cell in self.cells if wanted <= _tried(cell)]
+        return _config(whole[0] if len(whole) == 1 else self.middle)
+
+    @property
+    def gains(self) -> list[float]:
+        """The engine's time over ours in each run that measured both, ascending."""
+        return [found for cell in self.cells if (found := gain(cell)) is not None]
+
+    @property
+    def by(self) -> str:
+        """Whose kernel an engine should run: ours only where every run says so."""
+        return "ours" if all(found >= FASTER for found in self.gains) else "engine"
+
+
+def points(runs: Iterable[dict[str, Any]]) -> list[Point]:
+    """Every batch of uniform routing that was measured with the present kernel, with all of its runs."""
+    found: dict[tuple[tuple[str, str], str, str, int], list[Cell]] = {}
+    for one in runs:
+        device = one["device"]["name"], one["device"]["capability"]
+        for cell in one["cells"]:
+            present = state(one, cell["dtype"]) == KERNEL[cell["dtype"]]
+            if present and "config" in cell["ours"] and cell["routing"] == "uniform":
+                found.setdefault((device, cell["slice"], cell["dtype"], cell["tokens"]), []).append(cell)
+    order = list(SLICES.values())
+    names = [one.name for one in order]
+    return [
+        Point(device=key[0], slice=key[1], dtype=key[2], tokens=key[3], cells=tuple(sorted(found[key], key=_rank)))
+        for key in sorted(found, key=lambda key: (key[0], key[2], names.index(key[1]), key[3]))
+    ]
+
+
+def state(run: dict[str, Any], dtype: str) -> int:
+    """Of the kernel that a run measured; runs that do not say were made with the first."""
+    return int(run.get("kernel", {}).get(dtype, 1))
+
+
+def gain(cell: Cell) -> float | None:
+    """The engine's time over ours, the engine as it comes: a tuned table is somebody's choice and not its default."""
+    ours, engine = cell["ours"].get("median_s"), cell["vllm"].get("median_s")
+    return engine / ours if ours and engine else None
+
+
+def _rank(cell: Cell) -> tuple[bool, float]:
+    """Runs without the engine's time come last: they decide nothing."""
+    found = gain(cell)
+    return found is None, found or cell["ours"]["median_s"]
+
+
+def merged(runs: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What `assay.kernels.choose` reads: by shape and batch tiles, the median run's times, and whose kernel it is."""
     names = {one.name: one for one in SLICES.values()}
-    entries: dict[tuple[str, str], dict] = {}
-    for found in cells:
-        if "config" in found["ours"] and found["routing"] == "uniform":
-            shape = asdict(names[found["slice"]].shape(found["dtype"]))
-            key = (found["slice"], found["dtype"])
-            entry = entries.setdefault(key, {"device": device, "shape": shape, "batches": {}})
-            ours, engine = found["ours"].get("median_s"), best_of_engine(found)
-            by = "ours" if ours is not None and (engine is None or engine >= FASTER * ours) else "engine"
-            entry["batches"][str(found["tokens"])] = {
-                "by": by, "ours_s": ours, "engine_s": engine, "config": found["ours"]["config"],
-            }  # fmt: skip
+    entries: dict[tuple[tuple[str, str], str, str], dict[str, Any]] = {}
+    for point in points(runs):
+        shape = asdict(names[point.slice].shape(point.dtype))
+        device = dict(zip(("name", "capability"), point.device, strict=True))
+        new = {"device": device, "shape": shape, "batches": {}}
+        entry = entries.setdefault((point.device, point.slice, point.dtype), new)
+        times = [_times(cell) for cell in point.cells]
+        entry["batches"][str(point.tokens)] = {
+            "by": point.by, **_times(point.middle), "runs": times, "config": as_json(point.tiles),
+        }  # fmt: skip
     return {"entries": list(entries.values())}
+
+
+def _config(cell: Cell) -> MoeConfig:
+    return from_json(cell["ours"]["config"])
+
+
+def _tried(cell: Cell) -> set[str]:
+    """Tiles that a run timed, in short: as it writes them, or as `shortened` does."""
+    tried = cell["ours"].get("tried", [])
+    return {one[0] if isinstance(one, list) else short(from_json(one["config"])) for one in tried}
+
+
+def _times(cell: Cell) -> dict[str, float | None]:
+    return {"ours_s": cell["ours"].get("median_s"), "engine_s": cell["vllm"].get("median_s")}
+
+
+def table(of: Sequence[Point]) -> Iterator[str]:
+    """Each batch's median run, with the spread of our speed beside the engine's over all runs."""
+    yield _row("slice", "tokens", "experts hit", "floor", "ours", "vLLM", "torch", "vLLM / ours", "our tiles")
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---|"
+    for point in of:
+        cell, tiles = point.middle, short(_config(point.middle))
+        ours, engine, torch_ = (share(cell[name], cell["floor_s"]) for name in ("ours", "vllm", "torch"))
+        yield _row(
+            f"{point.slice} {point.dtype}", f"{point.tokens:,}", f"{cell['distinct_experts']:.0f}",
+            f"{cell['floor_s'] * 1e6:,.1f}", ours, engine, torch_, told_gains(point.gains), tiles,
+        )  # fmt: skip
+
+
+def told_gains(gains: Sequence[float]) -> str:
+    """The median run's (of two the worse one's), and the spread over all where there are several."""
+    if not gains:
+        return "-"
+    middle = f"{gains[(len(gains) - 1) // 2]:.2f}"
+    return middle if len(gains) == 1 else f"{middle} ({gains[0]:.3f}-{gains[-1]:.3f}, {len(gains)} runs)"
+
+
+def share(one: dict[str, Any], floor_s: float) -> str:
+    """Microseconds, with the floor's share of them."""
+    return f"{one['median_s'] * 1e6:,.1f} ({floor_s / one['median_s']:.0%})" if "median_s" in one else "-"
 
 
 def told_command(argv: list[str]) -> str:
@@ -37,35 +156,7 @@ def told_command(argv: list[str]) -> str:
     return " ".join(Path(word).name if word.startswith("/") else word for word in words)
 
 
-def best_of_engine(found: dict) -> float | None:
-    """The engine as it comes; a tuned table is somebody's choice and not its default."""
-    return found["vllm"].get("median_s")
-
-
-def merged(runs: list[dict]) -> dict:
-    """The tables of several runs as one; of a batch that two have, the one where ours did better beside the engine.
-
-    Each run draws its own routing, and fewer experts hit are fewer bytes: times of two runs do not compare.
-    """
-    entries: dict[tuple, dict] = {}
-    for one in runs:
-        for entry in tiles_file(one["cells"], one["device"])["entries"]:
-            key = (*entry["device"].values(), *entry["shape"].values())
-            batches = entries.setdefault(key, {**entry, "batches": {}})["batches"]
-            for batch, found in entry["batches"].items():
-                if batch not in batches or _beside_engine(found) < _beside_engine(batches[batch]):
-                    batches[batch] = found
-    for entry in entries.values():
-        entry["batches"] = {batch: entry["batches"][batch] for batch in sorted(entry["batches"], key=int)}
-    return {"entries": list(entries.values())}
-
-
-def _beside_engine(found: dict) -> float:
-    """Our time over the engine's of the same run; without one, the time itself in seconds, which is below any ratio."""
-    return found["ours_s"] / found["engine_s"] if found.get("engine_s") else found["ours_s"]
-
-
-def shortened(run_: dict) -> dict:
+def shortened(run_: dict[str, Any]) -> dict[str, Any]:
     """A run without the samples and the spelled-out configs of what was only tried; one that is so already stays."""
     cells = []
     for found in run_["cells"]:
@@ -82,39 +173,25 @@ def short(config: MoeConfig) -> str:
     tiles = " / ".join(
         f"{tile.rows}x{tile.columns}x{tile.depth}x{tile.warps}x{tile.stages}" for tile in (config.gate_up, config.down)
     )
-    on = {
-        "o": config.overlap_launches,
-        "d": config.descriptors,
-        "s": config.sum_in_down,
-        "w": config.swapped,
-    }
+    on = {"o": config.overlap_launches, "d": config.descriptors, "w": config.swapped}
     marks = "".join(mark for mark, holds in on.items() if holds) or "-"
     walk = f" b{config.blocks_per_sm} g{config.group}" if config.path == "sorted" else ""
     return f"{config.path} {tiles} {marks}{walk}" + (f" n{config.down_span}" if config.down_span > 1 else "")
 
 
-def row(found: dict) -> str:
+def row(found: Cell) -> str:
+    """One cell while it is measured, with what went wrong where there is no time."""
+
     def told(name: str) -> str:
         one = found.get(name, {})
-        if "median_s" not in one:
-            return (one.get("problem") or "-")[:24]
-        return f"{one['median_s'] * 1e6:,.1f} ({found['floor_s'] / one['median_s']:.0%})"
+        return share(one, found["floor_s"]) if "median_s" in one else (one.get("problem") or "-")[:24]
 
-    mine, theirs = found["ours"].get("median_s"), found["vllm"].get("median_s")
-    gain = f"{theirs / mine:.2f}x" if mine and theirs else "-"
-    config = found["ours"].get("config")
-    cells = [
-        found["slice"],
-        found["dtype"],
-        str(found["tokens"]),
-        f"{found['distinct_experts']:.0f}",
-        f"{found['floor_s'] * 1e6:,.1f}",
-    ]
-    cells += [told(name) for name in ("ours", "vllm", "vllm_tuned", "torch")] + [
-        gain,
-        short(from_json(config)) if config else "-",
-    ]
-    return "| " + " | ".join(cells) + " |"
+    better, config = gain(found), found["ours"].get("config")
+    return _row(
+        found["slice"], found["dtype"], str(found["tokens"]), f"{found['distinct_experts']:.0f}",
+        f"{found['floor_s'] * 1e6:,.1f}", *(told(name) for name in ("ours", "vllm", "vllm_tuned", "torch")),
+        f"{better:.2f}x" if better else "-", short(from_json(config)) if config else "-",
+    )  # fmt: skip
 
 
 def write(path: Path, value: object) -> None:
@@ -122,3 +199,7 @@ def write(path: Path, value: object) -> None:
     fresh = path.with_suffix(".part")
     fresh.write_text(json.dumps(value, indent=1))
     fresh.replace(path)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

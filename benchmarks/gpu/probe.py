@@ -8,6 +8,7 @@ cannot be installed. On stderr: how long each part took, what the driver would n
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
@@ -23,6 +24,7 @@ from assay.store.redact import redact
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     started_s = time.perf_counter()
     reading = read_gpus(Files())
     say(f"GPUs: {len(reading.gpus)} in {time.perf_counter() - started_s:.3f} s {reading.problem or ''}")

@@ -6,8 +6,8 @@ neither hidden size nor top-k: 6144 and 8 are taken for many experts, 4096 and 2
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -20,8 +20,11 @@ SMEM_BYTES = 232_448
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="of the engine's files")
+    folder: Path = parser.parse_args().folder
     total, reasons = 0, Counter[str]()
-    for path in sorted(Path(sys.argv[1]).glob("E=*.json")):
+    for path in sorted(folder.glob("E=*.json")):
         found = NAME.fullmatch(path.name)
         if found is None or "int" in found[4] or not any(name in found[3] for name in DEVICES):
             continue

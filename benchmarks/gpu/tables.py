@@ -5,17 +5,16 @@ Every table is preceded by device, versions and date; a file that is not there i
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.moe_tables import short
+from benchmarks.gpu.moe_tables import KERNEL, points, state, table
 from benchmarks.gpu.running import lines
 
-from assay.kernels.tiles import from_json
 from assay.lab import floors
 from assay.lab.shapes import ExpertShape
 from assay.probes.devices import box
@@ -27,7 +26,9 @@ SCALES = {"bytes/s": (1e9, "GB/s"), "flop/s": (1e12, "TFLOP/s"), "s": (1e-6, "us
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="results, as examples/gpu/h200")
+    folder: Path = parser.parse_args().folder
     facts = folder / "facts.json"
     known = box("h200")
     limits = ceilings.of((with_measured(known, facts) if facts.exists() else known).device)
@@ -35,8 +36,9 @@ def main() -> None:
     first = ceilings_table(json.loads(measured.read_text())) if measured.exists() else iter([f"(no {measured.name})"])
     for part in (first, *(lab_table(path, limits) for path in sorted(folder.glob("lab-*.jsonl")))):
         print("\n".join(part), end="\n\n")
-    for path in sorted(folder.glob("moe_kernel*.json")):
-        print("\n".join(kernel_table(path)), end="\n\n")
+    runs = {path: json.loads(path.read_text()) for path in sorted(folder.glob("moe_kernel*.json"))}
+    for dtype in KERNEL:
+        print("\n".join(kernel_table(runs, dtype)), end="\n\n")
     for path in sorted(folder.glob("tune-*.jsonl")):
         if "journal" not in path.name:
             print("\n".join(tuner_table(path)), end="\n\n")
@@ -89,27 +91,17 @@ def lab_table(path: Path, limits: ceilings.Ceilings) -> Iterator[str]:
         yield f"\nnot measured: {text}"
 
 
-def kernel_table(path: Path) -> Iterator[str]:
-    """Our kernel by slice and batch, what an engine's kernel and torch take, and who gets the batch in an engine."""
-    found = json.loads(path.read_text())
-    read, rate = (found["ceilings"][name] for name in ("read_bytes_per_s", "bf16_flop_per_s"))
-    yield f"{path.stem}: {found['about']}"
-    yield f"\nRead {read / 1e12:.2f} TB/s, bf16 matmul {rate / 1e12:,.0f} TFLOP/s; us (share of the floor).\n"
-    yield from _row("slice", "tokens", "experts hit", "floor", "ours", "vLLM", "torch", "vLLM / ours", "our tiles")
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---|"
-    for cell in found["cells"]:
-        ours, engine, torch_ = (_share(cell[name], cell["floor_s"]) for name in ("ours", "vllm", "torch"))
-        times = cell["ours"].get("median_s"), cell["vllm"].get("median_s")
-        gain = f"{times[1] / times[0]:.2f}" if all(times) else "-"
-        config = cell["ours"].get("config")
-        yield from _row(
-            f"{cell['slice']} {cell['dtype']}", f"{cell['tokens']:,}", f"{cell['distinct_experts']:.0f}",
-            f"{cell['floor_s'] * 1e6:,.1f}", ours, engine, torch_, gain, short(from_json(config)) if config else "-",
-        )  # fmt: skip
-
-
-def _share(one: dict[str, Any], floor_s: float) -> str:
-    return f"{one['median_s'] * 1e6:,.1f} ({floor_s / one['median_s']:.0%})" if "median_s" in one else "-"
+def kernel_table(runs: dict[Path, dict[str, Any]], dtype: str) -> Iterator[str]:
+    """Our kernel by slice and batch, the median of its runs, beside what an engine's kernel and torch take."""
+    said = {path: run for path, run in runs.items() if any(cell["dtype"] == dtype for cell in run["cells"])}
+    yield f"The experts kernel, {dtype}; us (share of the floor); vLLM / ours: the median run (least-most of all)"
+    for path, run in said.items():
+        read, rate = (run["ceilings"][name] for name in ("read_bytes_per_s", "bf16_flop_per_s"))
+        earlier = "" if state(run, dtype) == KERNEL[dtype] else "; an earlier kernel, not in the table"
+        measured = f"read {read / 1e12:.2f} TB/s, bf16 matmul {rate / 1e12:,.0f} TFLOP/s"
+        yield f"\n{path.stem}: {run['about']}; {measured}{earlier}"
+    yield ""
+    yield from table([point for point in points(runs.values()) if point.dtype == dtype])
 
 
 def tuner_table(path: Path) -> Iterator[str]:

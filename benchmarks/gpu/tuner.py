@@ -20,6 +20,7 @@ from assay import models
 from assay.lab.jobs import TUNE_PROGRAM, TUNED_TOKENS, tune_job
 from assay.lab.shapes import ExpertShape, rank_shape
 from assay.lab.tuning import config_files
+from assay.lab.tuning.space import Config
 from assay.probes.devices import box
 from assay.probes.measured_file import with_measured
 from assay.roofline import ceilings
@@ -65,7 +66,7 @@ def main() -> None:
     )
     rows = running.program(TUNE_PROGRAM, job, options.out / f"{name}-{mode}.jsonl", options.seconds + 90)
     show(rows)
-    winners = {row["tokens"]: config_files.Config.of(row["config"]) for row in rows if row["kind"] == "winner"}
+    winners = {row["tokens"]: Config.of(row["config"]) for row in rows if row["kind"] == "winner"}
     triton = next((row["triton"] for row in rows if row["kind"] == "device"), "unknown")
     if winners and mode == "adaptive":
         device = next(row["device"] for row in rows if row["kind"] == "device")
@@ -76,7 +77,7 @@ def main() -> None:
         (options.out / "tuned" / file).write_text(config_files.write(options.engine, winners, triton))
 
 
-def shipped(engine: str, shape: ExpertShape, device: str) -> dict[str, Any]:
+def shipped(engine: config_files.Engine, shape: ExpertShape, device: str) -> dict[str, Any]:
     """The file that the installed engine brings for the shape: what its own exhaustive tuner found, some time ago."""
     spec = importlib.util.find_spec(engine)
     if spec is None or spec.origin is None:

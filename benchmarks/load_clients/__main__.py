@@ -3,9 +3,9 @@
     python benchmarks/load_clients --install            # once: one virtual environment for each peer
     python benchmarks/load_clients                      # measure, and print the table as Markdown
 
-The server runs on one core, each client on another, one client at a time. Every client is asked for the same closed
-loop; what it reports is held against the server's own log. Results are kept as they come: the same command again goes
-on where it stopped, and `--only` measures some clients anew.
+The server runs on one core, each client on another (or on several), one client at a time. Every client is asked for
+the same closed loop; what it reports is held against the server's own log. Results are kept as they come: the same
+command again goes on where it stopped, and `--only` measures some clients anew.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
             peers=peers,
             server=tuple(options.server.split()) if options.server else OURS,
             server_core=options.server_core,
-            client_core=options.client_core,
+            client_cores=tuple(options.client_cores),
             work=(options.keep or Path(temporary)).absolute(),
             keep=options.keep is not None,
         )
@@ -99,10 +99,16 @@ def _options() -> argparse.Namespace:
     add("--keep", type=Path, metavar="DIR", help="keep every measurement's files in DIR")
     add("--server", metavar="COMMAND", help="another null server with the same interface as assay.load.null_server")
     add("--server-core", type=int, default=cores[-1], help=f"({cores[-1]})")
-    add("--client-core", type=int, default=cores[0], help=f"({cores[0]})")
+    add(
+        "--client-cores",
+        type=_numbers,
+        default=cores[:1],
+        metavar="N,N...",
+        help=f"for clients of several processes ({cores[0]})",
+    )
     options = parser.parse_args()
-    if options.server_core == options.client_core:
-        parser.error("server and client want a core each")
+    if options.server_core in options.client_cores:
+        parser.error("server and client want cores of their own")
     return options
 
 
@@ -143,6 +149,7 @@ def _settings(options: argparse.Namespace, case: Case) -> dict[str, Any]:
         "output tokens": case.output_tokens,
         "input tokens": case.input_tokens,
         "seconds of load": case.seconds,
+        "cores of the client": len(options.client_cores),
         "server": options.server or " ".join(OURS[1:]),
     }
 

@@ -43,7 +43,7 @@ class Bench:
     server: tuple[str, ...]
     """The null server's program; options are added."""
     server_core: int
-    client_core: int
+    client_cores: tuple[int, ...]
     work: Path
     keep: bool
     """Whether the files of a measurement stay in `work`."""
@@ -80,7 +80,7 @@ class Bench:
             place = Place(url=url, folder=folder, python=self.peers.python(client), tokenizer=self.peers.tokenizer())
             return watch(
                 client.command(case, place),
-                core=self.client_core,
+                cores=self.client_cores,
                 env=environment,
                 folder=folder,
                 limit_s=LIMIT_FACTOR * case.seconds + LIMIT_S,

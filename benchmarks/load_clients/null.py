@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,10 +24,10 @@ class ServerError(Exception):
 
 
 @contextmanager
-def on_core(core: int) -> Iterator[None]:
-    """What is started inside inherits this core; afterwards this process is where it was."""
+def on_cores(cores: Iterable[int]) -> Iterator[None]:
+    """What is started inside inherits these cores; afterwards this process is where it was."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, cores)
     try:
         yield
     finally:
@@ -43,7 +43,7 @@ def null_server(case: Case, folder: Path, core: int, program: tuple[str, ...] = 
     """
     command = [*program, "--port", "0", "--first-token-s", str(case.first_token_s)]
     command += ["--tokens-per-s", str(case.tokens_per_s), "--log", str(folder / "server.bin")]
-    with (folder / "server.txt").open("wb") as talk, on_core(core):
+    with (folder / "server.txt").open("wb") as talk, on_cores([core]):
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=talk)
     try:
         yield f"http://127.0.0.1:{_port(process, folder)}"

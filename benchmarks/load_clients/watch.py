@@ -1,4 +1,4 @@
-"""Runs one client on its core and accounts for it: CPU of all its processes over time, memory, how it ended."""
+"""Runs one client on its cores and accounts for it: CPU of all its processes over time, memory, how it ended."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import psutil
-from null import on_core
+from null import on_cores
 
 POLL_S = 0.2
 GRACE_S = 10.0
@@ -40,9 +40,9 @@ class Usage:
         return float(np.interp(at_ns, times, values))
 
 
-def watch(command: list[str], *, core: int, env: Mapping[str, str], folder: Path, limit_s: float) -> Usage:
+def watch(command: list[str], *, cores: Sequence[int], env: Mapping[str, str], folder: Path, limit_s: float) -> Usage:
     """Run a command to its end, or to the limit; its output is in `folder / "client.txt"`."""
-    with (folder / "client.txt").open("wb") as talk, (folder / "client.out").open("wb") as out, on_core(core):
+    with (folder / "client.txt").open("wb") as talk, (folder / "client.out").open("wb") as out, on_cores(cores):
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ import importlib
 import importlib.util
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import MutableSequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -69,7 +69,7 @@ def _empty(name: str) -> Any:
     def item(cls: Any, _: Any) -> Any:
         return cls
 
-    members = {"__init__": init, "__call__": ignore, "__getattr__": attribute, "__bool__": nothing}
+    members: dict[str, Any] = {"__init__": init, "__call__": ignore, "__getattr__": attribute, "__bool__": nothing}
     members["__class_getitem__"] = classmethod(item)
     return _Empty(name, (), members)
 
@@ -77,7 +77,7 @@ def _empty(name: str) -> Any:
 class EmptyModule(ModuleType):
     """A module that has whatever is imported from it."""
 
-    __path__: Sequence[str] = ()
+    __path__: MutableSequence[str] = []  # noqa: RUF012 - as ModuleType has it; nobody changes it
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -50,6 +50,8 @@ def main() -> None:
 
 def simulate(cells: list[Cell], kept: Kept, campaigns: int, until: float) -> None:
     """Play what is missing, one campaign of every cell after the other, so that an early end leaves equal numbers."""
+    if not cells:
+        return
     for seed in range(campaigns):
         for cell in cells:
             if seed in kept.of(cell):

@@ -13,7 +13,7 @@ from benchmarks.verdicts.box import Box, Drift, Law, shuffled
 from numpy.typing import NDArray
 
 from assay.records.run import RunIntent, RunOutcome, RunStatus
-from assay.records.spec import Budget, CampaignSpec, Objective
+from assay.records.spec import Budget, CampaignSpec, Objective, Statistics
 from assay.records.state import CampaignState
 from assay.records.verdict import Effect
 from assay.rehearsal.world import MAX_STEPS, World, drive, hypothesis, measures, start
@@ -36,16 +36,27 @@ class Cell:
     drift: Drift = "none"
     drift_runs: int | None = None
     """Runs over which it drifts by its total; absent: as many as a campaign of this cell usually takes."""
+    block: int | None = None
+    """Candidates between two baseline runs; absent: the default."""
+    give_up_below: float | None = None
+    """Chance of a gain below which a trial ends; absent: the default."""
 
     @property
     def key(self) -> str:
         """Unique within all studies; results are kept under it."""
         drift = self.drift if self.drift_runs is None else f"{self.drift}/{self.drift_runs}"
-        return f"{self.study} sd={self.sd} worth={self.min_effect} {self.law} {drift} {self.effects}"
+        changed = {"block": self.block, "give_up_below": self.give_up_below}
+        with_changes = "".join(f" {name}={value:g}" for name, value in changed.items() if value is not None)
+        return f"{self.study} sd={self.sd} worth={self.min_effect} {self.law} {drift} {self.effects}{with_changes}"
 
     def spec(self) -> CampaignSpec:
-        """The default campaign, with as much time as it wants."""
-        return CampaignSpec(budget=Budget(total_s=1e6), objective=Objective(min_effect=self.min_effect))
+        """The default campaign but for what the cell changes, with as much time as it wants."""
+        budget, statistics = Budget(total_s=1e6), Statistics()
+        if self.block is not None:
+            budget = budget.model_copy(update={"block": self.block})
+        if self.give_up_below is not None:
+            statistics = statistics.model_copy(update={"give_up_below": self.give_up_below})
+        return CampaignSpec(budget=budget, statistics=statistics, objective=Objective(min_effect=self.min_effect))
 
     def box(self, seed: int, length: int) -> Box:
         """The box of one campaign of so many runs."""

@@ -20,6 +20,9 @@ POWER_CANDIDATES = 10
 MULTIPLES = (0, 1, 2, 4)
 POWER_BOXES = ((0.01, PEERS_WORTH), (0.03, DEFAULT_WORTH))
 """Run-to-run noise, and the smallest effect worth adopting."""
+SAVINGS: tuple[tuple[int | None, float | None], ...] = ((2, 0.0), (2, None), (3, None), (None, None))
+"""`budget.block` and `statistics.give_up_below`; None: the default."""
+SAVINGS_MULTIPLES = (0, 1, 2)
 MIX = (*(0.0,) * 8, -0.03, *(math.log1p(gain) for gain in (0.01, 0.02, 0.04)))
 
 
@@ -71,4 +74,24 @@ def mix() -> list[Cell]:
     ]
 
 
-STUDIES = {"nulls": nulls, "power": power, "mix": mix}
+def savings() -> list[Cell]:
+    """The power study's 1% box without what saves runs, and with one more of it each time."""
+    return [savings_cell(block, below, multiple) for block, below in SAVINGS for multiple in SAVINGS_MULTIPLES]
+
+
+def savings_cell(block: int | None, below: float | None, multiple: int) -> Cell:
+    """One of them; with nothing changed it is the power study's own."""
+    return replace(power_cell(*POWER_BOXES[0], multiple), block=block, give_up_below=below)
+
+
+def guards() -> list[Cell]:
+    """No campaigns: its table plays compositions by itself (`benchmarks.verdicts.guards`)."""
+    return []
+
+
+def leaks() -> list[Cell]:
+    """No campaigns either (`benchmarks.verdicts.leaks`)."""
+    return []
+
+
+STUDIES = {"nulls": nulls, "power": power, "mix": mix, "savings": savings, "guards": guards, "leaks": leaks}

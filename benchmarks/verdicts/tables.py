@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from benchmarks.verdicts import fixed
 from benchmarks.verdicts.box import DRIFTS, Box, shuffled
 from benchmarks.verdicts.figures import clustered_share, mean, share, table
+from benchmarks.verdicts.guards import shares as guard_shares
 from benchmarks.verdicts.kept import Kept
+from benchmarks.verdicts.leaks import LAWS, alarms
 from benchmarks.verdicts.looks import runs_of_screen, screen
 from benchmarks.verdicts.ours import Cell, Played, Stage
 from benchmarks.verdicts.rivals import Decided, best_of_sweep, keep_and_confirm
 from benchmarks.verdicts.studies import (
     MULTIPLES,
     POWER_BOXES,
+    SAVINGS,
+    SAVINGS_MULTIPLES,
     SDS,
     WORTHS,
     detectable,
@@ -22,6 +27,7 @@ from benchmarks.verdicts.studies import (
     mix,
     null_cell,
     power_cell,
+    savings_cell,
 )
 
 from assay.records.spec import Budget
@@ -35,6 +41,11 @@ LOOK_CAMPAIGNS = 500
 MOST_POWER = 0.995
 """More is not asked of the fixed design, where every one of our campaigns found it."""
 LOOK_CANDIDATES = 8
+LEAK_SERVERS, LEAK_LOOKS = 2000, (24, 60)
+"""A quick soak of four seconds has 24 samples and more, one of ten seconds or more about 60."""
+GUARD_CANDIDATES = 1000
+GUARD_ALLOWED = 0.05
+GUARD_SDS, GUARD_LOSSES = (0.005, 0.01, 0.03), (0.0, 0.02, 0.05, 0.08)
 OUR_CONFIRMATION = 2 * Budget().confirmation_brackets + 1
 STAGES: tuple[Stage, ...] = ("screen", "composition", "confirmation")
 
@@ -211,11 +222,58 @@ def _honesty(claims: list[tuple[float, float, bool]], campaigns: int) -> list[st
     ]
 
 
+def savings(kept: Kept) -> str:
+    """What giving up and longer blocks bring."""
+    names = ("neither", "giving up", "giving up, blocks of three", "giving up, blocks of four (the default)")
+    rows = []
+    for name, (block, below) in zip(names, SAVINGS, strict=True):
+        none, one, two = (list(kept.of(savings_cell(block, below, m)).values()) for m in SAVINGS_MULTIPLES)
+        found = sum(max(savings_cell(block, below, 1).effects) in p.adopted for p in one)
+        played = f"{min(map(len, (none, one, two)))}"
+        rows.append([name, played, _mean_runs(none), _mean_runs(two), share(found, len(one))])
+    return table(["what is saved by", "campaigns of each kind", "runs at 0x", "runs at 2x", "adopted at 1x, %"], rows)
+
+
+def _mean_runs(played: list[Played]) -> str:
+    return mean([float(p.runs) for p in played], 1)
+
+
+def guards(kept: Kept) -> str:  # noqa: ARG001 - the shape of a table
+    """The two ways to hold a gain against what may be lost at one point."""
+    rows = []
+    for sd in GUARD_SDS:
+        for loss in GUARD_LOSSES:
+            cells = []
+            for rule in ("estimate", "interval"):
+                ends, brackets = guard_shares(rule, math.log1p(-loss), sd, GUARD_ALLOWED, GUARD_CANDIDATES)
+                rest = (
+                    f"{100 * ends['worse'] / GUARD_CANDIDATES:.0f} / {100 * ends['undecided'] / GUARD_CANDIDATES:.0f}"
+                )
+                cells += [share(ends["adopted"], GUARD_CANDIDATES), rest, f"{brackets:.1f}"]
+            rows.append([f"{100 * sd:g}%", f"{100 * loss:g}%", *cells])
+    head = ["run noise", "true loss at the point"]
+    for rule in ("estimate", "interval"):
+        head += [f"{rule}: adopted, %", "worse / undecided, %", "brackets"]
+    return table(head, rows)
+
+
+def leaks(kept: Kept) -> str:  # noqa: ARG001 - the shape of a table
+    """Servers that the test of a soak calls growing."""
+    rows = [
+        [name, *(share(alarms(law, count, LEAK_SERVERS), LEAK_SERVERS) for count in LEAK_LOOKS)]
+        for name, law in LAWS.items()
+    ]
+    return table(["memory", *(f"of {count} samples, %" for count in LEAK_LOOKS)], rows)
+
+
 TABLES: dict[str, tuple[str, Callable[[Kept], str]]] = {
     "nulls": ("nulls", nulls),
     "power": ("power", power),
     "economy": ("power", economy),
     "coverage": ("mix", coverage),
     "headline": ("mix", headline),
+    "savings": ("savings", savings),
+    "guards": ("guards", guards),
+    "leaks": ("leaks", leaks),
 }
 """Name in the document: the study that it needs, and who writes it."""

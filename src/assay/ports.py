@@ -77,6 +77,14 @@ class ForeignServer(Server, Protocol):
         """Why it cannot be measured right now; None while it is there."""
 
 
+@runtime_checkable
+class CachesOnRequest(Protocol):
+    """A server whose prefix cache each request switches on or off: fresh prompts switch it off."""
+
+    body_with_cache: Mapping[str, bool | int | float | str]
+    """In place of `extra_body` where prompts share a prefix on purpose."""
+
+
 class Engine(Protocol):
     """An engine adapter."""
 
@@ -156,6 +164,14 @@ class Probe(Protocol):
         Keys: `foreign_cpu_cores`, `steal_share`, `load_1m`, `available_memory_bytes`, `cpu_frequency_hz`,
         `free_disk_bytes`.
         """
+
+
+@runtime_checkable
+class ReadsGpuMemory(Protocol):
+    """A probe that can say how much memory is in use on this machine's GPUs."""
+
+    def gpu_memory_bytes(self) -> int | None:
+        """Of all GPUs together; None without a GPU, or where the driver does not say."""
 
 
 class Record(Protocol):

@@ -73,7 +73,7 @@ def test_filters_narrow_the_list() -> None:
     everything, some = document([]), document(["--engine", "trtllm", "--tier", "1"])
 
     assert len(everything) >= 100
-    assert 0 < len(some) < 20
+    assert 0 < len(some) < len(everything) / 3
     assert all("trtllm" in one["engines"] for one in some)
     assert {variant["tier"] for one in some for variant in one["engines"]["trtllm"]} == {1}
 

@@ -44,7 +44,12 @@ def tiny_spec(**changes: object) -> CampaignSpec:
         ),
         "objective": Objective(min_effect=0.0001),
         "budget": Budget(
-            total_s=600, calibration_brackets=2, max_brackets=1, composition_brackets=1, confirmation_brackets=2
+            total_s=600,
+            calibration_brackets=2,
+            min_brackets=1,
+            max_brackets=1,
+            composition_brackets=1,
+            confirmation_brackets=2,
         ),
         "statistics": Statistics(screen_alpha=1e-9, adopt_alpha=1e-9),
         "quality": Quality(probes=12),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -236,6 +237,19 @@ def test_nobody_at_the_address_is_an_engine_error_and_a_failed_run(engine: Engin
     assert "does not answer" in caught.value.failure.line
 
 
+def test_one_that_was_waited_for_in_vain_is_looked_at_once_the_next_time(engine: Engine, tmp_path: Path) -> None:
+    argv = ["assay", "bench", f"http://127.0.0.1:{free_port()}", "--model", "m"]
+    with pytest.raises(LaunchFailed):
+        engine.launch(argv, {}, tmp_path / "server.log", "server.log").wait_ready(0.1)
+    began = time.monotonic()
+
+    with pytest.raises(LaunchFailed) as caught:
+        engine.launch(argv, {}, tmp_path / "server.log", "server.log").wait_ready(300)
+
+    assert time.monotonic() - began < 10
+    assert "it is not Assay's to start" in caught.value.failure.line
+
+
 def test_a_server_that_is_gone_is_said_to_be_before_it_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -251,7 +265,7 @@ def test_a_server_that_is_gone_is_said_to_be_before_it_is_waited_for(
     assert state.runs[0].outcome is not None
     assert state.runs[0].outcome.status == "failed"
     assert "refused" in progress.results[0]
-    assert "waiting up to 0.1 s for it (target.start_timeout_s)" in progress.results[0]
+    assert "waiting for it, at most 0.1 s (target.start_timeout_s)" in progress.results[0]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ print(json.dumps(found))
 """
 OTHERS = """
 import json, torch
-from dataclasses import replace
 from assay.kernels.candidates import families
 from assay.kernels.choose import Shape
 from assay.kernels.compiling import compile_layer, only_compiling, without_device
@@ -54,7 +53,7 @@ with only_compiling() as found:
 names = [one.name for one in found]
 shape = Shape(experts=8, intermediate=256, hidden=512, dtype="fp8")
 config = next(one[0] for one in families(shape, tokens=512, slots=2, global_experts=8) if one[0].path == "sorted")
-names += [one.name for one in compile_layer(shape, replace(config, sum_in_down=True), tokens=512, slots=2)]
+names += [one.name for one in compile_layer(shape, config, tokens=512, slots=2)]
 print(json.dumps(names))
 """
 
@@ -92,7 +91,7 @@ def test_weights_on_the_left_let_a_tile_of_few_tokens_use_the_instructions_of_a_
 
 
 @pytest.mark.slow
-def test_kernels_of_the_lab_of_the_ceilings_and_of_the_sum_in_one_pass_compile_for_hopper() -> None:
+def test_kernels_of_the_lab_and_of_the_ceilings_compile_for_hopper() -> None:
     names = in_a_process(OTHERS)
     assert names[:3] == ["_read_blocks", "_kernel", "_kernel"]
-    assert {"sort_pairs", "quantize_rows", "gate_up_sorted", "down_and_sum"} <= set(names)
+    assert {"sort_pairs", "quantize_rows", "gate_up_sorted", "down_sorted", "sum_slots"} <= set(names)

@@ -48,7 +48,6 @@ HALF = {
     "sorted": config("sorted"),
     "sorted, swapped, three blocks a loop": config("sorted", swapped=True, down_span=3, descriptors=True),
     "sorted by descriptors": config("sorted", descriptors=True, group=2),
-    "sorted, sum in down": config("sorted", sum_in_down=True),
 }
 NARROW = {
     "pairs": config("pairs", depth=128, columns=64),
@@ -60,7 +59,6 @@ NARROW = {
     "scan, wide h, swapped": config("scan", depth=128, columns=64, swapped=True, down_span=2),
     "sorted, two blocks a loop": config("sorted", depth=128, columns=128, down_span=2, descriptors=True),
     "sorted, scales of two blocks": config("sorted", depth=128, columns=256, swapped=True),
-    "sorted, sum in down": config("sorted", depth=128, columns=128, sum_in_down=True),
 }
 
 
@@ -103,7 +101,7 @@ def test_sizes_that_no_tile_divides_are_padded_inside(name: str) -> None:
     assert error(run(one, HALF[name]), reference(one)) < CLOSE
 
 
-@pytest.mark.parametrize("name", ["pairs", "scan", "sorted", "sorted, sum in down"])
+@pytest.mark.parametrize("name", ["pairs", "scan", "sorted"])
 def test_rows_may_be_parts_of_wider_tensors(name: str) -> None:
     one = layer(3)
     wide = torch.full((3, 200), float("nan"), dtype=torch.float16, device=DEVICE)
@@ -149,7 +147,7 @@ def test_a_given_scratch_is_used_and_may_share_memory_with_the_output() -> None:
     shared = torch.full((6 * 128,), float("nan"), dtype=torch.float16, device=DEVICE)
     other = torch.full((6 * 128,), float("nan"), dtype=torch.float16, device=DEVICE)
     out = shared[: 3 * 128].view(3, 128)
-    for name in ("pairs", "scan", "sorted", "sorted, sum in down"):
+    for name in ("pairs", "scan", "sorted"):
         fused_moe(*one.arguments(), config=HALF[name], out=out, scratch=(shared, other))
         assert error(out, reference(one)) < CLOSE
     assert not other.isnan().all()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("triton", reason="Triton is not installed")
 
-from assay.kernels.device_timing import relative_error  # noqa: E402 - after the skips
+from benchmarks.gpu.moe_calls import Task, ours  # noqa: E402 - after the skips
+
+from assay.kernels.device_timing import relative_error  # noqa: E402
+from assay.kernels.moe import UnsupportedError  # noqa: E402
+from assay.kernels.tiles import MoeConfig, Tile  # noqa: E402
 from assay.lab.on_gpu.expert_data import answers, make_batch, make_experts  # noqa: E402
 from assay.lab.on_gpu.implementations import cublas_loop  # noqa: E402
 from assay.lab.on_gpu.plain_grouped import plain_moe, sorted_pairs  # noqa: E402
@@ -54,3 +60,15 @@ def test_uneven_routing_hits_fewer_experts_than_even_routing() -> None:
     held = make_experts({**SHAPE, "experts": 64, "local_experts": 64, "hidden": 128, "dtype": "fp8"}, device="cpu")
     even, uneven = (make_batch(held, 16, exponent, 0).local_counts(held)[0] for exponent in (0.0, 2.0))
     assert uneven < even
+
+
+def test_the_benchmark_calls_our_kernel_with_the_tiles_that_it_is_given() -> None:
+    held = make_experts({**SHAPE, "local_experts": 4, "dtype": "fp8"}, device="cpu")
+    task = Task.of(held, [make_batch(held, 9, 0.0, seed) for seed in (0, 1)])
+    tile = Tile(rows=16, columns=128, depth=128, warps=4, stages=2)
+    calls = ours(task, MoeConfig(path="sorted", gate_up=tile, down=tile))
+    assert len(calls) == 2
+    assert relative_error(calls[0]()[task.rows], task.wanted) < 0.16
+    shallow = replace(tile, depth=64)
+    with pytest.raises(UnsupportedError, match="depth of 128"):
+        ours(task, MoeConfig(path="sorted", gate_up=shallow, down=shallow))[0]()

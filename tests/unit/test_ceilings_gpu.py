@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
+from assay.probes.ceilings import cache, gpu
 from assay.probes.ceilings.gpu import gpu_ceilings, local_box, read
 from assay.probes.ceilings.port import NotMeasurable
 from assay.probes.devices import box
@@ -76,6 +77,41 @@ def test_ceilings_are_measured_once_for_a_machine_and_again_when_asked(tmp_path:
     assert (tmp_path / "runs").read_text() == "..."
     assert first.about == "NVIDIA H200, torch 2.11.0"
     assert first.problems == {"links": "1 GPU here: nothing to link"}
+
+
+CUT = {"links": "1 GPU here: nothing to link", "launches": "no time was left for it"}
+
+
+def without_launches(problems: dict[str, str]) -> dict[str, object]:
+    facts = {name: fact for name, fact in WHOLE["facts"].items() if name != "launch_s"}
+    return {**WHOLE, "facts": facts, "problems": problems}
+
+
+def test_a_record_that_time_cut_short_is_completed_by_the_next_call(tmp_path: Path) -> None:
+    first = gpu_ceilings(machine("NVIDIA H200"), program=writing(tmp_path, without_launches(CUT)))
+    assert "launch_s" not in first.facts
+    only = {**WHOLE, "facts": {"launch_s": WHOLE["facts"]["launch_s"]}}
+    whole = gpu_ceilings(machine("NVIDIA H200"), program=writing(tmp_path, only))
+    assert whole.facts == {name: read(RECORD).facts[name] for name in read(RECORD).facts}
+    assert whole.problems == {"links": "1 GPU here: nothing to link"}
+    assert gpu_ceilings(machine("NVIDIA H200"), program=writing(tmp_path, only)) == whole
+    assert (tmp_path / "runs").read_text() == ".."
+
+
+@pytest.mark.parametrize("second", ["cut again", "dies"])
+def test_what_time_cuts_short_twice_is_kept_and_says_what_is_missing(tmp_path: Path, second: str) -> None:
+    cut = writing(tmp_path, without_launches(CUT))
+    first = gpu_ceilings(machine("NVIDIA H200"), program=cut)
+    again = cut if second == "cut again" else program(tmp_path, "sys.exit(3)")
+    assert gpu_ceilings(machine("NVIDIA H200"), program=again) == first
+    assert gpu_ceilings(machine("NVIDIA H200"), program=again) == first
+    assert (tmp_path / "runs").read_text() == ".."
+    assert first.problems == CUT
+
+
+def test_the_words_of_a_part_that_was_cut_short_are_those_of_the_program_that_measures() -> None:
+    source = Path(gpu.__file__).with_name("gpu_program.py").read_text(encoding="utf-8")
+    assert all(f'"{words}"' in source for words in cache.CUT_SHORT)
 
 
 def test_what_was_measured_here_goes_before_what_is_known_of_the_device(tmp_path: Path) -> None:

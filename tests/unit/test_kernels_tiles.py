@@ -9,8 +9,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from benchmarks.gpu import moe_tables
 from benchmarks.gpu.moe_rule import choices
-from benchmarks.gpu.moe_tables import merged, tiles_file
+from benchmarks.gpu.moe_tables import KERNEL, merged, points
 
 from assay.kernels.candidates import families, neighbours, rows_for
 from assay.kernels.choose import (
@@ -95,11 +96,18 @@ def test_rows_cover_an_experts_mean_and_stay_within_the_kernels_tiles(tokens: in
 
 
 def test_configs_survive_json_and_a_foreign_key_is_refused() -> None:
-    config = MoeConfig(path="sorted", gate_up=WIDE, down=replace(WIDE, columns=256), sum_in_down=True)
+    config = MoeConfig(path="sorted", gate_up=WIDE, down=replace(WIDE, columns=256), swapped=True)
     told = json.loads(json.dumps(as_json(config)))
     assert from_json(told) == config
     with pytest.raises(ValueError, match="BLOCK_SIZE_M"):
         from_json({**told, "BLOCK_SIZE_M": 64})
+
+
+def test_a_table_of_an_earlier_version_is_read_unless_it_asks_for_what_the_kernel_no_longer_has() -> None:
+    config = MoeConfig(path="sorted", gate_up=WIDE, down=WIDE)
+    assert from_json({**as_json(config), "sum_in_down": False}) == config
+    with pytest.raises(ValueError, match="faster nowhere"):
+        from_json({**as_json(config), "sum_in_down": True})
 
 
 def test_the_sorted_path_has_one_row_count_for_both_products() -> None:
@@ -196,27 +204,83 @@ def _cell(tokens: int, ours_s: float, engine_s: float | None) -> dict[str, objec
     }  # fmt: skip
 
 
+def _run(*cells: dict[str, object], device: Device = CHIP, **more: object) -> dict[str, object]:
+    return {"device": asdict(device), "cells": list(cells), **more}
+
+
 def test_a_batch_is_the_engines_unless_ours_gains_one_percent() -> None:
     cells = [_cell(1, 1e-4, 1.011e-4), _cell(2, 1e-4, 1.009e-4), _cell(4, 1e-4, 0.9e-4), _cell(8, 1e-4, None)]
-    (entry,) = tiles_file(cells, asdict(CHIP))["entries"]
+    (entry,) = merged([_run(*cells)])["entries"]
     assert [entry["batches"][batch]["by"] for batch in "1248"] == ["ours", "engine", "engine", "ours"]
 
 
-def test_merged_runs_keep_the_faster_of_two_results_and_devices_apart() -> None:
-    other = {"name": "NVIDIA H100", "capability": "9.0"}
-    runs = [
-        {"device": asdict(CHIP), "cells": [_cell(8, 2e-4, 3e-4), _cell(1, 1e-4, 3e-4)]},
-        {"device": asdict(CHIP), "cells": [_cell(8, 1e-4, 3e-4)]},
-        {"device": other, "cells": [_cell(8, 0.5e-4, 3e-4)]},
+def test_one_run_that_disagrees_leaves_a_batch_to_the_engine_whatever_the_order() -> None:
+    runs = [_run(_cell(8, 1e-4, 3e-4)), _run(_cell(8, 2e-4, 2.01e-4)), _run(_cell(8, 1e-4, 2e-4))]
+    for order in (runs, runs[::-1]):
+        (entry,) = merged(order)["entries"]
+        batch = entry["batches"]["8"]
+        assert batch["by"] == "engine"
+        assert (batch["ours_s"], batch["engine_s"]) == (1e-4, 2e-4)
+        assert [one["engine_s"] for one in batch["runs"]] == [2.01e-4, 2e-4, 3e-4]
+
+
+def test_tiles_are_those_that_won_beside_the_others_in_one_run_where_there_is_one() -> None:
+    wide = replace(MANY, blocks_per_sm=4)
+    first, second = _cell(8, 1e-4, 3e-4), _cell(8, 1e-4, 2e-4)
+    tried = [{"config": as_json(one), "median_s": 1e-4} for one in (MANY, wide)]
+    second["ours"] = {"median_s": 1e-4, "config": as_json(wide), "tried": tried}
+    third = _cell(8, 1e-4, 1.5e-4)
+    found = {
+        number: merged([_run(one) for one in runs]) for number, runs in {2: (first, second), 1: (first, third)}.items()
+    }
+    chosen = {number: from_json(value["entries"][0]["batches"]["8"]["config"]) for number, value in found.items()}
+    assert chosen == {2: wide, 1: MANY}
+
+
+def test_of_two_runs_the_one_where_ours_did_worse_is_told_with_the_spread_of_both() -> None:
+    shown = {"distinct_experts": 8.0, "floor_s": 5e-5, "torch": {"problem": "none"}}
+    runs = [_run({**_cell(8, 1e-4, 1.5e-4), **shown}), _run({**_cell(8, 1.2e-4, 1.5e-4), **shown})]
+    assert list(moe_tables.table(points(runs)))[-1].split(" | ")[4:8] == [
+        "120.0 (42%)",
+        "150.0 (33%)",
+        "-",
+        "1.25 (1.250-1.500, 2 runs)",
     ]
-    first, second = merged(runs)["entries"]
-    assert {batch: found["ours_s"] for batch, found in first["batches"].items()} == {"1": 1e-4, "8": 1e-4}
-    assert second["device"] == other
+
+
+def test_runs_of_an_earlier_kernel_and_of_other_devices_say_nothing_of_this_one() -> None:
+    narrow = {**_cell(8, 1e-4, 0.5e-4), "dtype": "fp8"}
+    other = replace(CHIP, name="NVIDIA H100")
+    runs = [
+        _run(narrow),
+        _run({**narrow, "vllm": {"median_s": 2e-4}}, kernel=KERNEL),
+        _run(_cell(8, 1e-4, 3e-4)),
+        _run(_cell(8, 1e-4, 0.5e-4), device=other),
+    ]
+    found = {
+        (entry["device"]["name"], entry["shape"]["dtype"]): entry["batches"]["8"] for entry in merged(runs)["entries"]
+    }
+    assert {key: batch["by"] for key, batch in found.items()} == {
+        ("NVIDIA H200", "fp8"): "ours",
+        ("NVIDIA H200", "bf16"): "ours",
+        ("NVIDIA H100", "bf16"): "engine",
+    }
+    assert len(found["NVIDIA H200", "fp8"]["runs"]) == 1
+
+
+def recorded() -> list[dict[str, object]]:
+    return [json.loads(path.read_text()) for path in sorted(RECORDED.glob("moe_kernel_*.json"))]
 
 
 def test_the_shipped_table_is_what_the_recorded_runs_say() -> None:
-    runs = [json.loads(path.read_text()) for path in sorted(RECORDED.glob("moe_kernel_*.json"))]
-    assert json.loads(SHIPPED.read_text()) == merged(runs)
+    assert json.loads(SHIPPED.read_text()) == merged(recorded())
+
+
+def test_the_tables_of_the_page_are_what_the_recorded_runs_say() -> None:
+    page = (RECORDED.parents[2] / "docs/gpu.md").read_text(encoding="utf-8").splitlines()
+    rows = list(moe_tables.table(points(recorded())))
+    assert len(rows) == 2 + 48
+    assert [row for row in rows if row not in page] == []
 
 
 def test_in_fp8_on_a_hopper_the_rule_stays_within_three_percent_of_the_best_tiles_that_were_tried() -> None:

@@ -88,6 +88,12 @@ def test_machines_without_gpus_keep_the_fingerprints_of_old_records():
     assert Machine.model_validate(old).fingerprint == sample_machine().fingerprint == "49adc8a76b19"
 
 
+def test_memory_that_differs_by_what_a_kernel_keeps_for_itself_makes_no_other_machine():
+    seen = [one_h200().machine.model_copy(update={"memory_bytes": size}) for size in (135_148_564_480, 135_128_870_912)]
+    assert seen[0].fingerprint == seen[1].fingerprint
+    assert seen[0].model_copy(update={"memory_bytes": 64 * 2**30}).fingerprint != seen[0].fingerprint
+
+
 def test_the_record_of_the_demo_is_still_read():
     assert status(ROOT / "examples" / "demo").machine.gpus == []
 

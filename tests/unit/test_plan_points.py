@@ -91,3 +91,23 @@ def test_points_need_names_of_their_own_and_constraints_points_that_exist():
         CampaignSpec(
             workload=TWO, objective=Objective(constraints=[Constraint(metric="ttft_p95_s", max_s=1, point="c65")])
         )
+
+
+def test_a_loss_at_the_very_limit_is_adopted_hardly_more_often_than_by_the_declared_chance():
+    """It really loses what may be lost: the interval lies above that in 5% of the campaigns at most, over all looks."""
+    at_limit = math.log1p(-0.05)
+    found = [
+        campaign(
+            World(effects={"flips": 0.5}, at_points={"c64": {"flips": at_limit}}, run_sd=0.01, seed=seed), max_loss=0.05
+        )["flips"]
+        for seed in range(60)
+    ]
+    assert found.count("adopted") <= 60 * 0.05 + 3 * math.sqrt(60 * 0.05 * 0.95)
+    assert found.count("undecided") > 30
+
+
+def test_a_loss_that_may_be_lost_is_adopted_once_the_interval_shows_that_it_is_no_larger():
+    small = World(effects={"flips": 0.5}, at_points={"c64": {"flips": -0.01}}, run_sd=0.005)
+    assert campaign(small, max_loss=0.05) == {"flips": "adopted"}
+    noisy = World(effects={"flips": 0.5}, at_points={"c64": {"flips": -0.01}}, run_sd=0.05)
+    assert campaign(noisy, max_loss=0.05) == {"flips": "undecided"}

@@ -80,6 +80,29 @@ def test_the_load_decides_where_the_command_alone_would_not() -> None:
     assert not at_256.ceiling.applies
 
 
+def test_a_declared_shared_prefix_decides_what_is_planned_for_caches() -> None:
+    """Fresh prompts find nothing in a cache; prompts of one prefix do, and only the load says which they are."""
+    fresh, shared = (
+        applied(
+            TargetQuestion(
+                version="0.5.9", model="glm-5-nvfp4", on="8xRTX-PRO-6000", launch=STORY, concurrency=64,
+                input_tokens=1024, output_tokens=1024, shared_prefix_tokens=tokens,
+            )
+        )
+        for tokens in (0, 4096)
+    )  # fmt: skip
+
+    for name in ("schedule-longest-prefix", "hierarchical-cache"):
+        assert thought(name, fresh).outcome == "skipped"
+        assert "workload.shared_prefix" in thought(name, fresh).reason
+        assert thought(name, shared).outcome == "planned"
+    assert (thought("prefix-cache-off", fresh).outcome, thought("prefix-cache-off", shared).outcome) == (
+        "planned", "skipped",
+    )  # fmt: skip
+    told = shared.reasoning.surroundings.sentences
+    assert any("the first 4,096 of a prompt (80% on average) are shared, the same for all" in one for one in told)
+
+
 def test_a_flag_without_a_path_in_this_configuration_is_skipped_with_the_source() -> None:
     found = thought("single-batch-overlap")
 

@@ -256,8 +256,8 @@ def test_a_budget_smaller_than_the_calibration_still_ends() -> None:
     assert journal.state.verdicts["good"].cause == "budget"
 
 
-@pytest.mark.parametrize(("engine", "launch_s"), [("llamacpp", 3.0), ("vllm", 50.0)])
-def test_before_the_first_run_a_launch_is_assumed_to_take_half_of_its_timeout_or_for_llama_cpp_seconds(
+@pytest.mark.parametrize(("engine", "launch_s"), [("llamacpp", 2.0), ("vllm", 60.0), ("mine", 50.0)])
+def test_before_the_first_run_a_launch_is_taken_for_what_its_engine_needs_or_for_half_of_its_timeout(
     engine: str, launch_s: float
 ) -> None:
     spec = small_spec(target=Target(engine=engine, start_timeout_s=100.0))

@@ -12,10 +12,13 @@ from benchmarks.verdicts import fixed
 from benchmarks.verdicts.__main__ import publish, simulate
 from benchmarks.verdicts.box import Box, shuffled
 from benchmarks.verdicts.figures import binomial_interval, clustered_share, share
+from benchmarks.verdicts.guards import guarded
 from benchmarks.verdicts.kept import Kept
+from benchmarks.verdicts.leaks import LAWS, alarms
 from benchmarks.verdicts.looks import runs_of_screen, screen
 from benchmarks.verdicts.ours import Cell, play
 from benchmarks.verdicts.rivals import best_of_sweep, keep_and_confirm
+from benchmarks.verdicts.studies import POWER_BOXES, power_cell, savings_cell
 from benchmarks.verdicts.tables import TABLES
 
 from assay.records.spec import Budget
@@ -124,6 +127,24 @@ def test_intervals_that_are_stopped_at_the_worst_moment_still_cover() -> None:
     missed = [screen(4, Box(sd=0.01, seed=seed)) for seed in range(10)]
     assert sum(one.at_some_look for one in missed) <= 0.1 * 40 + 3 * math.sqrt(0.09 * 40)
     assert all(one.at_last_look <= one.at_some_look for one in missed)
+
+
+@pytest.mark.parametrize("rule", ["estimate", "interval"])
+def test_without_noise_to_speak_of_both_guards_let_pass_what_may_be_lost_and_nothing_else(rule: str) -> None:
+    ended = {loss: guarded(rule, math.log1p(-loss), 1e-5, 0.05, seed=3) for loss in (0.0, 0.04, 0.06)}
+    assert {loss: one.ended for loss, one in ended.items()} == {0.0: "adopted", 0.04: "adopted", 0.06: "worse"}
+    assert ended[0.0].brackets == Budget().min_brackets
+
+
+def test_a_cell_that_changes_nothing_is_kept_under_the_name_it_had() -> None:
+    assert savings_cell(None, None, 1) == power_cell(*POWER_BOXES[0], 1)
+    assert savings_cell(3, 0.0, 1).key == f"{power_cell(*POWER_BOXES[0], 1).key} block=3 give_up_below=0"
+    assert savings_cell(3, 0.0, 1).spec().statistics.give_up_below == 0.0
+
+
+def test_what_leaks_is_called_growing_and_what_jumps_is_not() -> None:
+    assert alarms(LAWS["walks, and leaks 2 MiB a sample"], 60, 20) == 20
+    assert alarms(LAWS["makes up to three jumps of 64 MiB"], 60, 20) == 0
 
 
 def test_shares_carry_the_exact_binomial_interval() -> None:

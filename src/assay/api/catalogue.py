@@ -47,6 +47,8 @@ class TargetQuestion:
     concurrency: int = 8
     input_tokens: int = 512
     output_tokens: int = 256
+    shared_prefix_tokens: int = 0
+    """Before the tokens of a prompt that are its own: alike for all requests."""
     objective: str = "output_tokens_per_s"
     folders: Sequence[Path] = field(default_factory=tuple)
 
@@ -213,6 +215,7 @@ def _spec(question: TargetQuestion, engine: str, model: str, flags: Flags, env: 
                 "concurrency": question.concurrency,
                 "input_tokens": (question.input_tokens, question.input_tokens),
                 "output_tokens": (question.output_tokens, question.output_tokens),
+                "shared_prefix_tokens": question.shared_prefix_tokens,
             },
             "objective": {"metric": question.objective},
         }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.records.attribution import Attribution, Characterization, Efficiency, MeasuredRun
     from assay.records.ceilings import Ceilings
     from assay.records.device import Box
-    from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, StepEstimate
+    from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, Range, StepEstimate
     from assay.records.model_shape import ModelShape
 
 CPU_BATCHES, GPU_BATCHES = (1, 4, 16), (1, 8, 64, 256)
@@ -33,6 +33,8 @@ class Hardware:
     batches: Sequence[int]
     prompt: int
     context_tokens: int
+    starts_s: Range | None = None
+    """From one kernel to the next in a replayed graph; None on CPUs."""
 
 
 def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
@@ -42,7 +44,7 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
         UsageError: too little is known of the device.
     """
     from assay.records.attribution import Efficiency
-    from assay.roofline import layout_choice, mechanisms, step, utilization
+    from assay.roofline import ceilings, layout_choice, mechanisms, step, utilization
 
     chosen = layout_choice.default(shape, box, memory_fraction=MEMORY_FRACTION, cache_bytes_per_element=CACHE_BYTES)
     layout = chosen.layout if chosen else _whole(box)
@@ -66,6 +68,7 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
         batches=GPU_BATCHES,
         prompt=GPU_PROMPT,
         context_tokens=CONTEXT["gpu"] if context_tokens is None else context_tokens,
+        starts_s=ceilings.of(used.device).launch_s,
     )
 
 
@@ -126,6 +129,7 @@ def facts_of(shape: ModelShape) -> dict[str, str | float | int]:
 
 def explained(answer: Characterization, hardware: Hardware, ceilings: Ceilings | None) -> Characterization:
     """With operating points, and the run set against its own."""
+    from assay.api import characterize_step
     from assay.records.estimate import OperatingPoint
     from assay.roofline import cpu
 
@@ -147,14 +151,18 @@ def explained(answer: Characterization, hardware: Hardware, ceilings: Ceilings |
             "run_point": run_point,
             "efficiency": efficiency,
             "mechanisms": hardware.mechanisms(run_point or points[len(hardware.batches) - 1]),
+            "held": characterize_step.held(answer, hardware.step, hardware.starts_s, hardware.context_tokens),
             "attributions": split(answer.run, run_point, prompt, answer),
-            "notes": list(dict.fromkeys([*answer.notes, *points[0].notes])),
+            "notes": list(
+                dict.fromkeys([*answer.notes, *characterize_step.not_held(answer, hardware.starts_s), *points[0].notes])
+            ),
         }
     )
 
 
 def _points_of(run: MeasuredRun | None, hardware: Hardware) -> tuple[StepEstimate | None, StepEstimate | None]:
     """Decode and one prompt at the run's own operating point; None where it is not known."""
+    from assay.api import characterize_step
     from assay.records.estimate import OperatingPoint
 
     if run is None:
@@ -165,7 +173,7 @@ def _points_of(run: MeasuredRun | None, hardware: Hardware) -> tuple[StepEstimat
         prompt = hardware.step(OperatingPoint(phase="prefill", sequences=1, context_tokens=0, new_tokens=tokens))
     if not run.sequences:
         return None, prompt
-    context = round((run.input_tokens or 0) + (run.output_tokens or 0) / 2) or hardware.context_tokens
+    context = round(characterize_step.context_of(run, hardware.context_tokens))
     sequences = max(1, round(run.sequences))
     return hardware.step(OperatingPoint(phase="decode", sequences=sequences, context_tokens=context)), prompt
 

@@ -179,7 +179,7 @@ class _State:
         self._probe.snapshot()  # begins the interval that the one after the run looks back on
         with serving(self._targets[label], folder / "server.log", self._question.start_timeout_s) as server:
             prepared = prepare(self._spec(server.url, run))
-            self._note(label, prepared.notes)
+            self._note(label, [*prepared.notes, *server.notes])
             judge = partial(self._with_machine_gates, pid=server.pid)
             result = measured(prepared, folder, self._progress, server.alive, judge)
         self._spent_s.append(monotonic() - began)

@@ -52,10 +52,16 @@ def demo_spec(*, quick: bool, null: bool) -> CampaignSpec:
             max_brackets=2,
             composition_brackets=3,
             confirmation_brackets=3,
+            soak_s=4,
         )
         if quick
         else Budget(
-            total_s=500, calibration_brackets=4, max_brackets=4, composition_brackets=5, confirmation_brackets=5
+            total_s=520,
+            calibration_brackets=4,
+            max_brackets=4,
+            composition_brackets=5,
+            confirmation_brackets=5,
+            soak_s=10,
         )
     )
     return CampaignSpec(

@@ -104,10 +104,12 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
         UsageError: the campaign is not finished yet.
     """
     from assay import wiring
+    from assay.engines.launch_prefix_shown import typed
     from assay.plan.arms import arm_with, build_for
     from assay.plan.composing import stack_of
     from assay.render.export import export as render
     from assay.render.words import is_simulated
+    from assay.store.redact import redact
 
     state = status(folder)
     if state.headline is None:
@@ -117,7 +119,8 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     engine = wiring.engine(state.spec.target.engine)
     model = (_artifact_path(folder, state) if confirmed else None) or state.model.path
     argv = engine.argv(build_for(state.build, arm), model, arm.flags, 8080)
-    return render(kind, argv, {**state.spec.target.env, **arm.env}, simulated=is_simulated(state))
+    shown = typed(argv, redact({**state.spec.target.env, **arm.env}))
+    return render(kind, shown.argv, shown.env, simulated=is_simulated(state))
 
 
 def _artifact_path(folder: Path, state: CampaignState) -> str | None:
@@ -136,6 +139,7 @@ def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
     import shlex
 
     from assay import wiring
+    from assay.engines.launch_prefix_shown import typed
     from assay.plan.arms import arm_with, baseline_arm, build_for
     from assay.plan.composing import stack_of
     from assay.store.redact import redact
@@ -145,13 +149,14 @@ def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
     if state.stack:
         arms["stack"] = arm_with(state.spec.target, stack_of(state))
     models = {"baseline": state.model.path, "stack": _artifact_path(folder, state) or state.model.path}
-    argvs = {
-        name: engine.argv(build_for(state.build, arm), models[name], arm.flags, 8080) for name, arm in arms.items()
+    commands = {
+        name: typed(
+            engine.argv(build_for(state.build, arm), models[name], arm.flags, 8080),
+            redact({**state.spec.target.env, **arm.env}),
+        )
+        for name, arm in arms.items()
     }
-    return {
-        name: shlex.join([*_settings(redact({**state.spec.target.env, **arms[name].env})), *redact(argv)])
-        for name, argv in argvs.items()
-    }
+    return {name: shlex.join([*_settings(command.env), *redact(command.argv)]) for name, command in commands.items()}
 
 
 def _settings(env: dict[str, str]) -> list[str]:

@@ -32,6 +32,12 @@ class Serving:
         """Of a server that we started."""
         return None if self.started is None else self.started.identity.pid
 
+    @property
+    def notes(self) -> list[str]:
+        """What could not be found out of a server that we started."""
+        unproven: str | None = getattr(self.started, "unproven", None)
+        return [] if unproven is None else [unproven]
+
     def alive(self) -> bool:
         """Whether a server that we started still lives."""
         return self.started is None or self.started.failure() is None

@@ -9,12 +9,14 @@ from assay.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from assay.records.attribution import MeasuredRun, ServerTimes
-    from assay.records.run import RunOutcome
+    from assay.records.run import Measures, RunOutcome
     from assay.records.state import CampaignState, RunRecord
 
 ASK_S = 10.0
 POLL_S = 0.5
 BASELINE = "baseline"
+ONE_TOKEN = 1.1
+"""Mean gap between chunks over the mean time per token: up to here a chunk is taken for one token."""
 
 
 def of_campaign(state: CampaignState, run_id: str | None) -> MeasuredRun | None:
@@ -42,6 +44,7 @@ def of_campaign(state: CampaignState, run_id: str | None) -> MeasuredRun | None:
         in_flight=in_flight,
         output_tokens_per_s=measures.output_tokens_per_s,
         tpot_s=measures.tpot.mean_s,
+        gap_s=_gap(measures),
         ttft_s=measures.ttft.mean_s,
         input_tokens=measures.mean_input_tokens,
         output_tokens=measures.mean_output_tokens,
@@ -77,6 +80,7 @@ def of_load_test(path: Path) -> MeasuredRun:
         in_flight=measures.mean_in_flight,
         output_tokens_per_s=measures.output_tokens_per_s,
         tpot_s=measures.tpot.quantiles.mean_s,
+        gap_s=measures.itl_per_token.quantiles.p50_s,
         ttft_s=measures.ttft.quantiles.mean_s,
         input_tokens=measures.mean_input_tokens,
         output_tokens=measures.mean_output_tokens,
@@ -176,6 +180,13 @@ def _middle(state: CampaignState) -> RunRecord | None:
     ]
     ordered = sorted(valid, key=_throughput)
     return ordered[len(ordered) // 2] if ordered else None
+
+
+def _gap(measures: Measures) -> float | None:
+    """Median gap between chunks where a chunk is a token: gaps are then no longer than times per token, on average."""
+    gap_s, each_s = measures.itl.mean_s, measures.tpot.mean_s
+    one_each = gap_s is not None and each_s is not None and gap_s <= ONE_TOKEN * each_s
+    return measures.itl.p50_s if one_each else None
 
 
 def _throughput(run: RunRecord) -> float:

@@ -69,6 +69,7 @@ def _command(state: CampaignState, hypothesis: Hypothesis, by_id: dict[str, Hypo
     import shlex
 
     from assay import wiring
+    from assay.engines.launch_prefix_shown import typed
     from assay.plan.arms import arm_with, build_for
     from assay.store.redact import redact
 
@@ -78,10 +79,11 @@ def _command(state: CampaignState, hypothesis: Hypothesis, by_id: dict[str, Hypo
     arm = arm_with(state.spec.target, [*(by_id[name] for name in hypothesis.waits_for if name in by_id), hypothesis])
     try:
         engine = wiring.engine(state.spec.target.engine)
-        words = redact(engine.argv(build_for(state.build, arm), state.model.path, arm.flags, PORT))
+        argv = engine.argv(build_for(state.build, arm), state.model.path, arm.flags, PORT)
+        shown = typed(argv, redact({**state.spec.target.env, **arm.env}))
     except AssayError:
         return ""
-    env = redact({**state.spec.target.env, **arm.env})
+    words, env = redact(shown.argv), shown.env
     lines = [f"{name}={shlex.quote(value)}" for name, value in env.items()]
     first = True
     for word in words:

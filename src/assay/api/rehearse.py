@@ -33,7 +33,7 @@ def rehearse(
         campaigns: how many worlds are drawn.
         seed: of all draws.
         run_sd: run-to-run noise (0.01 is 1%); the calibration's, or a stated default, when absent.
-        launch_s: how long a launch takes; the record's, or half of the start timeout, when absent.
+        launch_s: how long a launch takes; the record's, or a guess that is told with its range, when absent.
         say: told what is being done.
 
     Raises:
@@ -82,7 +82,7 @@ def _step_facts(state: CampaignState) -> StepFacts:
         cache_bytes_per_element=element,
     )  # fmt: skip
     workload = state.spec.workload
-    prompt, answer = (sum(bounds) / 2 for bounds in (workload.input_tokens, workload.output_tokens))
+    prompt, answer = (sum(bounds) / 2 for bounds in (workload.prompt_tokens, workload.output_tokens))
     each = math.ceil(prompt + answer)
     limit = given.get("max_running_requests")
     running = max(1, min(workload.concurrency, budget.sequences(each), int(limit) if limit else workload.concurrency))
@@ -100,7 +100,7 @@ def _step_facts(state: CampaignState) -> StepFacts:
 
 
 def _known(state: CampaignState, run_sd: float | None, launch_s: float | None) -> Known:
-    from assay.plan.cost import trial_cost
+    from assay.plan.cost import guessed_launch, trial_cost
     from assay.plan.runs import median_run_s
     from assay.rehearsal.outlook import Known
 
@@ -117,9 +117,13 @@ def _known(state: CampaignState, run_sd: float | None, launch_s: float | None) -
             run_sd=run_sd, run_sd_source=noise, run_sd_freedom=freedom, run_s=median_run_s(state),
             launch_s=starts[len(starts) // 2], run_s_source="the record's runs",
         )  # fmt: skip
-    told = "a launch as given with --launch" if launch_s is not None else "a launch of half the start timeout, assumed"
-    cost = trial_cost(state.spec, launch_s)
+    guess = guessed_launch(state.spec, state.model.size_bytes)
+    span = (guess.low_s, guess.high_s)
+    told = f"a launch guessed at {guess.expected_s:.3g} s ({span[0]:.3g} to {span[1]:.3g}): {guess.basis}"
+    if launch_s is not None:
+        told = "a launch as given with --launch"
+    cost = trial_cost(state.spec, guess.expected_s if launch_s is None else launch_s)
     return Known(
         run_sd=run_sd, run_sd_source=noise, run_sd_freedom=freedom, run_s=cost.run_s + 1.0, launch_s=cost.launch_s,
-        run_s_source=f"{told}, and the workload's windows",
+        run_s_source=f"{told}, and the workload's windows", launch_range_s=span if launch_s is None else None,
     )  # fmt: skip

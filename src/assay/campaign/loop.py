@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.campaign.bench import RUN_TOKEN, Bench
 from assay.campaign.run_protocol import make_run
 from assay.errors import ApprovalNeeded, EngineError, MeasurementError
+from assay.plan import soaking
 from assay.plan.next_step import next_step
 from assay.plan.remaining import remaining_s
 from assay.plan.steps import (
@@ -121,6 +122,8 @@ def _conclude(bench: Bench, step: Conclusion) -> None:
 def _tell_run(bench: Bench, outcome: RunOutcome, label: str) -> None:
     if outcome.status is not RunStatus.OK:
         bench.progress.result(f"{outcome.run_id} {label}: {outcome.status}: {outcome.reason}", good=False)
+    elif outcome.soak is not None and not outcome.soak.passed:
+        bench.progress.result(f"{outcome.run_id} {label}: {soaking.told(outcome.soak)}", good=False)
 
 
 def _record_verdict(bench: Bench, verdict: Verdict) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from assay.campaign import answers
+from assay.campaign.applied import not_applied, proofs
 from assay.campaign.bench import RUN_TOKEN, Bench
 from assay.campaign.gates import describe, machine_gates, wait_until_quiet
+from assay.campaign.soak import soak
 from assay.errors import MeasurementError
 from assay.plan.arms import build_for
 from assay.plan.series import A_A
-from assay.ports import ForeignServer, LaunchFailed, Server
+from assay.ports import CachesOnRequest, ForeignServer, LaunchFailed, Server
 from assay.records.event import EventKind
 from assay.records.failure import Cause
 from assay.records.hypothesis import Numerics
@@ -85,7 +88,7 @@ def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
 def _tell_absence(bench: Bench, server: Server) -> None:
     """What is not ours to start may be gone for longer than anybody would wait without a word."""
     if isinstance(server, ForeignServer) and (problem := server.absence()) is not None:
-        patience = f"waiting up to {bench.target.start_timeout_s:g} s for it (target.start_timeout_s)"
+        patience = f"waiting for it, at most {bench.target.start_timeout_s:g} s (target.start_timeout_s)"
         bench.progress.result(f"{server.base_url} cannot be measured: {problem}; {patience}", good=False)
 
 
@@ -94,8 +97,9 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
     effective = {k: v for k, v in server.effective().items() if not isinstance(v, str) or len(v) <= RELEVANT}
     fallbacks = server.fallbacks()
     facts: dict[str, Any] = {"effective": effective, "fallbacks": fallbacks}
-    if not_applied := _not_applied(bench, intent, effective, fallbacks):
-        return {**facts, "status": RunStatus.NOT_APPLIED, "reason": not_applied}
+    if said := not_applied(bench, intent, effective, fallbacks):
+        return {**facts, "status": RunStatus.NOT_APPLIED, "reason": said}
+    facts["proofs"] = proofs(bench, intent, effective)
     tokens = _ask_when_due(bench, intent, server)
     bench.progress.phase("warming up, then measuring")
     result = _load(bench, intent.seed, server, bench.state.spec.workload)
@@ -112,7 +116,21 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
     concluded = _conclude(bench, intent, result, gates, check, rss)
     if "measures" in concluded:
         facts["points"] = {name: point.measures for name, point in points.items() if point.measures is not None}
+    if concluded["status"] is RunStatus.OK and intent.soak_s:
+        return facts | concluded | _soaked(bench, intent, server)
     return facts | concluded
+
+
+def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
+    """What is added to a run that counts by its soak; a server that dies in it makes it a run that failed."""
+    began = time.monotonic()
+    seed = intent.seed + zlib.crc32(b"soak")  # prompts of its own: none is in the prefix cache yet
+    found = soak(bench, intent, server, lambda workload, alive: _load(bench, seed, server, workload, alive))
+    if (failure := server.failure()) is not None:
+        failed = _failed(failure)
+        lived = f", {time.monotonic() - began:.0f} s into a soak at peak load"
+        return {**failed, "reason": failed["reason"] + lived, "measures": None, "points": {}}
+    return {"soak": found}
 
 
 def _further_points(bench: Bench, intent: RunIntent, server: Server) -> dict[str, LoadResult]:
@@ -157,25 +175,6 @@ def _model_path(bench: Bench, intent: RunIntent) -> str:
         return bench.state.model.path
     bench.progress.phase("making the model artifact")
     return bench.engine.make_artifact(bench.state.model, intent.arm.artifact, bench.folder / "artifacts")
-
-
-def _not_applied(bench: Bench, intent: RunIntent, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
-    """Only what this arm changes is held against the server's word; the baseline is what it is."""
-    if not intent.arm.deltas:
-        return None
-    baseline = bench.state.spec.target.flags
-    changed = {name: value for name, value in intent.arm.flags.items() if baseline.get(name) != value}
-    return bench.engine.in_force(changed, effective, fallbacks) or _contradicted(bench, intent, effective)
-
-
-def _contradicted(bench: Bench, intent: RunIntent, effective: dict[str, Any]) -> str | None:
-    """The entries' own proofs (`path = value`); a path that the server does not report proves nothing."""
-    for hypothesis in bench.state.hypotheses:
-        path, _, wanted = (part.strip() for part in hypothesis.optimization.verify.partition("="))
-        reported = effective.get(path)
-        if hypothesis.id in intent.arm.deltas and reported is not None and str(reported).lower() != wanted.lower():
-            return f"{hypothesis.id} is not in force: the server reports {path} = {reported}, not {wanted}"
-    return None
 
 
 def _ask_when_due(bench: Bench, intent: RunIntent, server: Server) -> list[int] | None:
@@ -230,16 +229,22 @@ def _numerics(bench: Bench, intent: RunIntent) -> Numerics | None:
     return next((numerics for numerics in order if numerics in promises), None)
 
 
-def _load(bench: Bench, seed: int, server: Server, workload: Workload) -> LoadResult:
+def _load(
+    bench: Bench, seed: int, server: Server, workload: Workload, alive: Callable[[], bool] | None = None
+) -> LoadResult:
     request = LoadRequest(
         base_url=server.base_url,
         model=server.model_name,
         workload=workload,
         seed=seed,
         api_key_env=server.api_key_env if isinstance(server, ForeignServer) else None,
-        extra_body=dict(server.extra_body),
+        extra_body=dict(
+            server.body_with_cache
+            if workload.shared_prefix_tokens and isinstance(server, CachesOnRequest)
+            else server.extra_body
+        ),
     )
-    return bench.load.run(request, server.tokenize, lambda: server.failure() is None)
+    return bench.load.run(request, server.tokenize, alive or (lambda: server.failure() is None))
 
 
 def _failed(failure: Failure) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from assay.catalogue.expressions import expressions_of
 from assay.errors import UsageError
 from assay.plan.expression import ExpressionError, parse
+from assay.plan.proof import proofs
 from assay.records.hypothesis import Optimization
 
 Entry = list[Optimization]
@@ -124,6 +125,7 @@ def _optimization(path: Path, fields: dict[str, Any]) -> Optimization:
     except ValidationError as error:
         raise _refused(path, error) from error
     _check_expressions(path, optimization)
+    _check_proofs(path, optimization)
     _check_versions(path, optimization)
     low, high = optimization.predicted
     if not low <= high:
@@ -160,6 +162,19 @@ def _check_versions(path: Path, optimization: Optimization) -> None:
         raise UsageError(f"{place}: {optimization.versions!r} is no version specifier", hint=hint) from error
     if allowed.is_unsatisfiable():
         raise UsageError(f"{place}: no version lies in {optimization.versions!r}", hint=hint)
+
+
+def _check_proofs(path: Path, optimization: Optimization) -> None:
+    """Refuse a `verify` that cannot be read, and one that asks for a flag or variable that the entry does not set."""
+    try:
+        found = proofs(optimization.verify)
+    except ValueError as error:
+        raise UsageError(f"{path}: verify: {error}", hint=HINT) from error
+    given = {*optimization.flags, *(f"${name}" for name in optimization.env)}
+    given |= {knob.flag for knob in optimization.dial.knobs} if optimization.dial else set()
+    for value in (value.rstrip("*") for proof in found for value in proof.values):
+        if value.startswith(("--", "$")) and value not in given:
+            raise UsageError(f"{path}: verify: the entry does not set {value}", hint=HINT)
 
 
 def _check_expressions(path: Path, optimization: Optimization) -> None:

@@ -3,8 +3,7 @@
 An error: a version inside of what the entry says lacks a flag or variable, refuses a value, or reads it nowhere (unless
 the entry is known to do nothing). A warning: a version outside would take it all the same, or takes it under protest
 (deprecated). What is recorded: SGLang and vLLM wheels (flags, choices, dead flags, environment variables), the help of
-the embedded llama.cpp, the options of one commit of TensorRT-LLM's `trtllm-serve`. Keys of YAML files are recorded
-nowhere, and no entry sets one.
+the embedded llama.cpp, the options of one commit of TensorRT-LLM's `trtllm-serve`, and those of its YAML file.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from assay.catalogue.entry_file import Entry, EntryFile
 from assay.flags.dialect import dialects
 from assay.flags.history import History, history
 from assay.flags.knowledge import Knowledge, from_history
+from assay.flags.options import option_of, options
 from assay.flags.spec import FlagSpec
 from assay.flags.values import misuse
 from assay.flags.versions import within as between
@@ -89,13 +89,24 @@ def _best(inside: Entry, engine: str, version: str) -> list[tuple[Literal["error
 def _inside(one: Optimization, engine: str, version: str) -> Iterator[tuple[Literal["error", "warning"], str]]:
     known = _known(engine, version)
     for name, value in one.flags.items():
-        yield from _flag(one, known, name, value)
+        yield from _option(engine, name, value) if options(engine) and "." in name else _flag(one, known, name, value)
     for name in one.remove_flags:
         if not _ever(known.past, name):
             yield "error", f"has no {name} to remove, nor has any recorded version"
     for name in one.env:
         if known.past.variables and not name.startswith(FOREIGN) and not _names(known.past, name, version):
             yield "error", f"no file names the variable {name}"
+
+
+def _option(engine: str, name: str, value: FlagValue) -> Iterator[tuple[Literal["error", "warning"], str]]:
+    """An entry of the engine's configuration file, written as a dotted flag."""
+    spec = option_of(engine, name)
+    if spec is None:
+        yield "error", f"has no option {name}"
+    elif not str(value).startswith("=") and (
+        problem := misuse(spec, [str(value).lower() if isinstance(value, bool) else str(value)])
+    ):
+        yield "error", f"{name} {problem}"
 
 
 def _flag(

@@ -54,6 +54,13 @@ LOAD = click.IntRange(min=1)
 @click.option("--engine-version", show_default="newest recorded", help="Of the target.")
 @click.option("--concurrency", type=LOAD, default=8, help="Of the target's load: requests in flight.")
 @click.option("--input", "input_tokens", type=LOAD, default=512, help="Of the target's load: tokens of a prompt.")
+@click.option(
+    "--shared-prefix",
+    "shared_prefix_tokens",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Of the target's load: tokens before those, alike for all prompts.",
+)
 @click.option("--output", "output_tokens", type=LOAD, default=256, help="Of the target's load: tokens of an answer.")
 def catalogue(
     action: str,
@@ -71,6 +78,7 @@ def catalogue(
     engine_version: str | None,
     concurrency: int,
     input_tokens: int,
+    shared_prefix_tokens: int,
     output_tokens: int,
 ) -> None:
     """List what is known to speed inference up, explain an entry, or check a folder of your own entries.
@@ -88,7 +96,8 @@ def catalogue(
     extra = folders_of(folder)
     question = TargetQuestion(
         engine=engine, version=engine_version, model=model, on=on, launch=launch, concurrency=concurrency,
-        input_tokens=input_tokens, output_tokens=output_tokens, folders=extra,
+        input_tokens=input_tokens, shared_prefix_tokens=shared_prefix_tokens, output_tokens=output_tokens,
+        folders=extra,
     )  # fmt: skip
     target = question if applies or on or model or launch else None
     if action == "show":

@@ -82,7 +82,7 @@ def characterize(
     by type of weights, about 20 seconds; of its GPUs (with PyTorch beside Assay) memory, arithmetic, launches and
     links, up to two minutes. They are made once and kept. What was measured of a run is split into floor, kernels,
     launch gaps, communication, scheduling, queueing and client as far as there is evidence; the rest is called
-    unexplained.
+    unexplained. A torch trace of decode is told operation by operation, each against the estimate.
     """
     from assay.api.characterize import Question
     from assay.api.characterize import characterize as ask

@@ -38,7 +38,7 @@ from assay.cli.output import show, show_json
     "launch_s",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    show_default="the record's, else half the start timeout",
+    show_default="the record's, else a guess",
     help="How long a launch takes.",
 )
 def rehearse(folder: Path, as_json: bool, campaigns: int, seed: int, noise: str | None, launch_s: float | None) -> None:

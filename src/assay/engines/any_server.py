@@ -1,6 +1,11 @@
 """Any server with an OpenAI-compatible API, started from a launch command as its user gives it.
 
 Ready is when `/v1/models` answers, dead is when the process is; its log tells why it died by the rules of all engines.
+
+An answer proves nothing where another server has the port. The listener is ours when it is below the process that was
+started, or carries its marker. A command that may start its server elsewhere (a container, another machine, a script
+that does so) leaves that open: the port was free before, nothing older listens on it, and `unproven` says that no more
+is known.
 """
 
 from __future__ import annotations
@@ -9,14 +14,16 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from assay.engines.failure import failure_of
 from assay.errors import UsageError
 from assay.ports import LaunchFailed
-from assay.process import Child, start
+from assay.process import Child, end_marked, listens, start
+from assay.process.listening import Listener, carries, listeners
+from assay.records.failure import Cause
 from assay.records.run import Failure, ServerIdentity
 
 POLL_S = 0.2
@@ -26,6 +33,8 @@ PORT = "{port}"
 LOOPBACK = "127.0.0.1"
 SERVERS = ("vllm", "sglang", "trtllm-serve", "llama-server", "lmdeploy", "tgi", "text-generation-launcher")
 """Programs that take --port and --host: what a command without them is given."""
+ELSEWHERE = frozenset({"docker", "podman", "nerdctl", "kubectl", "ssh", "srun", "sudo", "sh", "bash", "zsh", "dash"})
+"""Programs whose server need not be below them, or not be seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,11 @@ def ready_command(words: Sequence[str], free_port: int) -> Command:
     return Command(argv=hosted, port=free_port)
 
 
+def may_be_elsewhere(words: Sequence[str]) -> bool:
+    """Whether a command may start its server where its listener is not below it: by a word of it, or as a script."""
+    return words[0].endswith(".sh") or any(PurePath(word).name in ELSEWHERE for word in words)
+
+
 def _with(words: list[str], flag: str, value: str) -> list[str] | None:
     """The words with a flag's value replaced; None where they do not have the flag."""
     for number, word in enumerate(words):
@@ -71,10 +85,18 @@ class AnyServer:
     def __init__(self, command: Command, env: dict[str, str], log: Path) -> None:
         """Start it; does not wait.
 
+        Args:
+            command: to be started.
+            env: markers, by which its processes are known wherever they are: values that no other process has.
+            log: where its output goes.
+
         Raises:
             EngineError: the program cannot be executed.
         """
         self.base_url = f"http://{LOOPBACK}:{command.port}"
+        self.unproven: str | None = None
+        """Why it is not known whether the listener is what was started; None while it is, or nothing is known yet."""
+        self._markers = list(env.items())
         self._child: Child = start(command.argv, env, log)
         self.identity = ServerIdentity(
             pid=self._child.pid, create_time=self._child.create_time, port=command.port, argv=command.argv
@@ -93,6 +115,7 @@ class AnyServer:
             if (failure := self.failure()) is not None:
                 raise LaunchFailed(failure)
             if self._serves():
+                self._prove()
                 self._was_ready = True
                 return time.monotonic() - self._began
             time.sleep(POLL_S)
@@ -105,8 +128,36 @@ class AnyServer:
         return None if code is None else self._failure(code)
 
     def stop(self) -> None:
-        """End its session; returns when it is gone."""
+        """End its session, and what left it and carries its marker; returns when they are gone."""
         self._child.end()
+        for name, value in self._markers:
+            end_marked(name, value)
+
+    def _prove(self) -> None:
+        """Find out whose listener it is.
+
+        Raises:
+            LaunchFailed: somebody else's.
+        """
+        port = self.identity.port
+        if listens(self.identity.pid, port):
+            return
+        there = listeners(port)
+        if any(carries(one.pid, self._markers) for one in there):
+            return  # it left the tree, as a service does
+        if stranger := next((one for one in there if self._is_strange(one)), None):
+            line = f"process {stranger.pid} listens on port {port}, which was not started here: {stranger.command}"
+            raise LaunchFailed(Failure(stage="load", cause=Cause.PORT_IN_USE, line=line, log=str(self._log)))
+        whose = f"process {there[0].pid}" if there and there[0].pid else "a process that this user cannot see"
+        self.unproven = (
+            f"{whose} listens on port {port}, and is not below the command that was started: that it is this server "
+            "cannot be proved from here (the port was free before)"
+        )
+
+    def _is_strange(self, listener: Listener) -> bool:
+        if listener.pid is None:
+            return False
+        return listener.is_older_than(self.identity.create_time) or not may_be_elsewhere(self.identity.argv)
 
     def _serves(self) -> bool:
         try:

@@ -14,8 +14,8 @@ from assay.engines.launch_prefix import begin, is_elsewhere, listens_elsewhere
 class PrefixedServer(HttpServer, ABC):
     """What `HttpServer` is, wherever it was started.
 
-    A listener that is none of our processes proves nothing. Then the server must have said in its log, which is what
-    our own child writes, that it serves.
+    A listener that is none of our processes proves nothing, nor does ssh's, which leads to whoever has the port over
+    there. Then the server must have said in its log, which is what our own child writes, that it serves.
     """
 
     ready: ClassVar[re.Pattern[str]]
@@ -40,10 +40,11 @@ class PrefixedServer(HttpServer, ABC):
         super().__init__(begin(argv, env, log, without=without), port, argv, log, log_name)
 
     def is_listening(self) -> bool:
-        """Whether the listener on its port is ours, or it has said that it is."""
-        if listens_elsewhere(self.identity.argv):
-            return self.ready.search(self.log.text()) is not None
-        return super().is_listening()
+        """Whether the listener on its port is ours, and whether it said that it serves where it is elsewhere."""
+        argv = self.identity.argv
+        if is_elsewhere(argv) and not self.log.has_said(self.ready):
+            return False
+        return listens_elsewhere(argv) or super().is_listening()
 
     def rss_bytes(self) -> int | None:
         """Resident memory of its process tree; None where that is not below our own process."""

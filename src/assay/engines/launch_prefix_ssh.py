@@ -32,7 +32,7 @@ def serving(launch: LaunchPrefix, words: Sequence[str], port: int) -> list[str]:
 
     ssh joins what follows the host with spaces and hands it to the other side's shell: each word is quoted for it.
     """
-    there = ["python3", "-c", supervisor(), *words]
+    there = [*starter(), *words]
     forward = ["-o", FORWARD, "-L", f"{LOOPBACK}:{port}:{LOOPBACK}:{port}"]
     return ["ssh", *FIXED, *forward, *launch.options, "--", _host(launch), *map(shlex.quote, there)]
 
@@ -54,6 +54,11 @@ def refuse_files(files: Sequence[str]) -> None:
             f"{', '.join(files)}: this file is on this machine, the server would be on another",
             hint="put the options into a file over there and name it in target.flags",
         )
+
+
+def starter() -> list[str]:
+    """What stands before the engine's own words over there."""
+    return ["python3", "-c", supervisor()]
 
 
 def supervisor() -> str:

@@ -24,6 +24,7 @@ class LlamaServer(HttpServer):
     poll_s = 0.02
     last_words_s = 5.0
     extra_body: Mapping[str, bool | int | float | str] = {"cache_prompt": False}
+    body_with_cache: Mapping[str, bool | int | float | str] = {"cache_prompt": True}
 
     def effective(self) -> dict[str, Any]:
         """`/props` flattened, the slots' common facts (`slots.`), and what only the log says (`log.`)."""

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from assay.engines.openai_client import OpenAiClient, base_url
-from assay.engines.openai_server import SomebodysServer, listed, served, version_of
+from assay.engines.openai_listing import listed, served, version_of
+from assay.engines.openai_server import SomebodysServer
 from assay.errors import RecordError, UsageError
 from assay.ports import Engine, LaunchFailed
 from assay.records.base import Flags
@@ -39,6 +40,9 @@ class OpenAi:
 
     name = "openai"
     owned: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self._gone: set[str] = set()
 
     def find(self, target: Target) -> EngineBuild:
         """What answers at the address.
@@ -115,7 +119,7 @@ class OpenAi:
         except OSError as error:
             raise RecordError(f"cannot write {log}: {error}", hint="free disk space, or move the campaign") from error
         key = argv[argv.index(KEY) + 1] if KEY in argv else None
-        return SomebodysServer(url, argv[argv.index(MODEL) + 1], key, log_name)
+        return SomebodysServer(url, argv[argv.index(MODEL) + 1], key, log_name, self._gone)
 
     def in_force(self, flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:  # noqa: ARG002
         """Flags never come this far."""

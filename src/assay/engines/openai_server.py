@@ -6,12 +6,14 @@ import json
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from socket import gaierror
 from typing import Any
 
 from assay.engines import told
 from assay.engines.http_client import NOT_SERVED
 from assay.engines.openai_client import OpenAiClient, base_url
-from assay.errors import AssayError, EngineError, MeasurementError, UsageError
+from assay.engines.openai_listing import listed, optional, served, version_of
+from assay.errors import AssayError, MeasurementError
 from assay.ports import LaunchFailed
 from assay.records.failure import Cause
 from assay.records.run import Failure, ServerIdentity
@@ -19,6 +21,8 @@ from assay.records.run import Failure, ServerIdentity
 NOBODY = 2**31 - 1
 """Stands where a process id would: no process can have it, so that nothing is ever ended (Linux counts to 2^22)."""
 POLL_S = 1.0
+GONE_S = 20.0
+"""How long nobody may listen at an address before it counts as gone: the restart of a small server."""
 LOOK_AGAIN_S = 10.0
 """How often it is asked whether it is still there while the load runs: the load itself notices sooner."""
 TOKENIZERS = ("/tokenize", "/v1/tokenize")
@@ -26,7 +30,6 @@ FACTS = ("max_model_len", "owned_by", "root", "quantization")
 """Of its entry in `/v1/models`."""
 PROPERTIES = ("total_slots", "default_generation_settings.n_ctx", "build_info")
 """Of llama.cpp's `/props`."""
-MODELS_SHOWN = 10
 
 
 class SomebodysServer:
@@ -34,7 +37,19 @@ class SomebodysServer:
 
     extra_body: Mapping[str, bool | int | float | str] = {}
 
-    def __init__(self, url: str, model_name: str, api_key_env: str | None, log_name: str) -> None:
+    def __init__(
+        self, url: str, model_name: str, api_key_env: str | None, log_name: str, gone: set[str] | None = None
+    ) -> None:
+        """Remember the address; asks nothing yet.
+
+        Args:
+            url: its base.
+            model_name: as it lists it.
+            api_key_env: name of the variable that holds its key.
+            log_name: path of our log relative to the campaign.
+            gone: addresses that were waited for in vain: they are looked at once, and not waited for again.
+        """
+        self._gone = gone if gone is not None else set()
         self.base_url = base_url(url)
         self.model_name = model_name
         self.api_key_env = api_key_env
@@ -46,19 +61,32 @@ class SomebodysServer:
     def wait_ready(self, timeout_s: float) -> float:
         """Wait until it lists the model; seconds that took.
 
+        Where nobody listens there is nothing to wait for beyond `GONE_S`; a server that takes connections and is slow,
+        or still loads, has the whole time. One that was waited for in vain before is not waited for again.
+
         Raises:
             LaunchFailed: it does not answer in time.
         """
         began = time.monotonic()
         while True:
-            problem = self.absence()
+            problem = self._problem()
             waited_s = time.monotonic() - began
             if problem is None:
+                self._gone.discard(self.base_url)
                 return waited_s
-            if waited_s + POLL_S > timeout_s:
-                line = f"{self.base_url} does not answer after {waited_s:.0f} s: {problem}"
+            if waited_s + POLL_S > self._patience_s(problem, timeout_s):
+                self._gone.add(self.base_url)
+                line = (
+                    f"{self.base_url} does not answer after {waited_s:.0f} s: {problem.message}; it is not Assay's to "
+                    "start: start it, then carry on with `assay run`"
+                )
                 raise LaunchFailed(Failure(stage="load", cause=Cause.TIMEOUT, line=line, log=self._log_name))
             time.sleep(POLL_S)
+
+    def _patience_s(self, problem: AssayError, timeout_s: float) -> float:
+        if self.base_url in self._gone:
+            return 0.0
+        return min(GONE_S, timeout_s) if _is_nobody(problem) else timeout_s
 
     def absence(self) -> str | None:
         """Why it cannot be measured right now; None while it lists the model."""
@@ -147,62 +175,12 @@ class SomebodysServer:
         return int(ids[0]) if isinstance(ids, list) and ids else zlib.crc32(str(choices[0].get("text")).encode())
 
 
-def served(client: OpenAiClient, url: str, wanted: str | None) -> str:
-    """The model to measure: the wanted one, else the only one, whatever further names and adapters it has.
-
-    Raises:
-        EngineError: nobody answers, or no OpenAI-compatible server does.
-        UsageError: it is not served, or several are and none was named.
-    """
-    entries = listed(client)
-    names = [str(entry["id"]) for entry in entries]
-    shown = ", ".join(names[:MODELS_SHOWN])
-    if wanted is not None:
-        if wanted not in names:
-            raise UsageError(f"{url} does not serve {wanted!r}", hint=f"it serves: {shown}")
-        return wanted
-    bases = [entry for entry in entries if not entry.get("parent")] or entries
-    if len({entry.get("root") or entry["id"] for entry in bases}) > 1:
-        raise UsageError(
-            f"{url} serves {len(bases)} models", hint=f"name one as target.model, or with --model: {shown}"
-        )
-    return str(bases[0]["id"])
-
-
-def listed(client: OpenAiClient) -> list[dict[str, Any]]:
-    """The entries of `/v1/models`.
-
-    Raises:
-        EngineError: there are none.
-    """
-    try:
-        answer = client.get("/v1/models", timeout_s=LOOK_AGAIN_S)
-    except MeasurementError as error:
-        raise EngineError(error.message, hint=error.hint) from error
-    data = answer.get("data") if isinstance(answer, dict) else None
-    entries = [one for one in data if isinstance(one, dict) and one.get("id")] if isinstance(data, list) else []
-    if not entries:
-        raise EngineError(
-            f"{client.host}:{client.port}/v1/models names no model", hint="is it an OpenAI-compatible server?"
-        )
-    return entries
-
-
-def version_of(client: OpenAiClient) -> str | None:
-    """What it says its version is, where it says so."""
-    for path, key in (("/version", "version"), ("/server_info", "version"), ("/props", "build_info")):
-        if version := optional(client, path).get(key):
-            return str(version)
-    return None
-
-
-def optional(client: OpenAiClient, path: str) -> dict[str, Any]:
-    """A JSON object, or nothing."""
-    try:
-        answer = client.get(path, absent={}, timeout_s=LOOK_AGAIN_S)
-    except MeasurementError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
+def _is_nobody(problem: BaseException) -> bool:
+    """Whether no server took the connection: refused, or no such host."""
+    cause: BaseException | None = problem
+    while cause is not None and not isinstance(cause, ConnectionRefusedError | gaierror):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def _is_late(problem: BaseException) -> bool:

@@ -13,6 +13,7 @@ FALLBACK = re.compile(
     r"falling back|fall ?back to|not supported|unsupported|has no effect|ignor(?:ed|ing)|disabl(?:ed|ing)",
     re.IGNORECASE,
 )
+SERVES = re.compile(re.escape(READY))
 
 
 class RehearsalServer(HttpServer):
@@ -40,7 +41,7 @@ class RehearsalServer(HttpServer):
 
     def is_listening(self) -> bool:
         """Whether it has said that it serves, and the listener is a process of ours."""
-        return READY in self.log.text() and super().is_listening()
+        return self.log.has_said(SERVES) and super().is_listening()
 
     def classify(self, *, timed_out: bool = False) -> Failure:
         """With what it was doing."""

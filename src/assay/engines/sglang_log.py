@@ -1,7 +1,8 @@
 """The shapes of an SGLang log: what a line says without its stamp, the facts it tells, where SGLang changes its mind.
 
 A line is `[2026-01-02 03:04:05 TP0] Attention backend not set. Use flashinfer backend by default.`: the rank is there
-where there are several, the level is not there at all. Lines of a server that runs on end in figures of each batch.
+where there are several, the level is not there at all. A stamp may follow a progress bar on its line. Lines of a server
+that runs on end in figures of each batch.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from assay.engines import told
 
-LINE = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]{2,4}\d+)*\] (?P<body>.*)$")
+LINE = re.compile(r"(?:^|(?<=\]))\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: [A-Z]{2,4}\d+)*\] (?P<body>.*)$")
 READY = re.compile(r"The server is fired up and ready to roll")
 BATCH = re.compile(r"^(?:Prefill|Decode) batch\b")
 FACTS = {
@@ -20,9 +21,24 @@ FACTS = {
     "log.context_len": re.compile(r"context_len=(\d+)"),
     "log.attention_backend": re.compile(r"[Uu]s(?:e|ing) (\w+) (?:attention )?backend"),
     "log.weights_gb": re.compile(r"Load weight end\..*mem usage=([\d.]+) GB"),
-    "log.cuda_graph_s": re.compile(r"Capture cuda graph end\. Time elapsed: ([\d.]+) s"),
+    "log.kv_dtype": re.compile(r"KV Cache is allocated\. dtype: (?:torch\.)?(\w+)"),
+    "log.decode_graph": re.compile(
+        r"Capture target (?:decode|verify) CUDA graph begin\. backend=(\w+)|Capture (cuda graph) begin"
+    ),
+    "log.prefill_graph": re.compile(r"Capture target prefill CUDA graph begin\. backend=(\w+)"),
+    "log.tree_cache": re.compile(r"Tree cache initialized: .*\bimpl=(\w+)"),
+    "log.hierarchical": re.compile(r"Tree cache initialized: .*\bhierarchical=(\w+)"),
+    "log.moe_config": re.compile(r"Using (default) MoE kernel config|Using MoE kernel config from (\S+?)\.(?:\s|$)"),
+    "log.cuda_graph_s": re.compile(
+        r"Capture (?:target (?:decode|verify) CUDA|cuda) graph end\. (?:Time elapsed: |elapsed=)([\d.]+) s"
+    ),
 }
-"""What the log tells of what came of the arguments; of several mentions the last counts."""
+"""What the log tells of what came of the arguments; of several mentions the last counts.
+
+Source of the wordings: SGLang 0.5.17 (a log of an H200, mem_cache/registry.py, fused_moe_triton_config.py) and older
+logs."""
+SEVERAL = frozenset({"log.kv_dtype", "log.moe_config"})
+"""Told by each pool and kind of layer: all that were mentioned, as a list where they differ."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)?[ -]?back|\bdisabl(?:ed|ing)\b|^Disable |\bignor(?:ed|es|ing)\b|"
     r"not (?:yet )?(?:supported|available|compatible)|incompatible|unsupported|has no effect|does not support|"
@@ -43,7 +59,7 @@ def facts(text: str) -> dict[str, Any]:
     for body in _bodies(text):
         for key, pattern in FACTS.items():
             if match := pattern.search(body):
-                found[key] = told.scalar(match[1])
+                found[key] = told.noted(found.get(key) if key in SEVERAL else None, match)
     return found
 
 
@@ -60,7 +76,7 @@ def _bodies(text: str) -> list[str]:
     """What stamped lines say, and warnings that Python prints without a stamp; no batches."""
     bodies = []
     for line in text.splitlines():
-        match = LINE.match(line)
+        match = LINE.search(line)
         body = match["body"].strip() if match else line.strip() if "Warning: " in line else ""
         if body and not BATCH.match(body):
             bodies.append(body)

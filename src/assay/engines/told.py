@@ -48,6 +48,20 @@ def scalar(text: str) -> int | float | str:
     return text
 
 
+def noted(before: Any, match: re.Match[str]) -> Any:
+    """What a line tells (its first group that is there), beside what was noted before: a list where they differ.
+
+    Args:
+        before: None where only the last mention counts.
+        match: of the line.
+    """
+    value = scalar(next(group for group in match.groups() if group is not None))
+    known = before if isinstance(before, list) else [] if before is None else [before]
+    if value in known:
+        return before
+    return [*known, value] if known else value
+
+
 def json_object(value: object) -> dict[str, Any] | None:
     """A flag's value that is a JSON object, read; None for every other one."""
     try:

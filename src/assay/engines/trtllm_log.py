@@ -27,7 +27,7 @@ FACTS = {
 """What only the log tells; of several mentions the largest: a cache of a few tokens is made first to measure."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)? ?back|\bdisabl(?:ed|ing)\b|\bignor(?:ed|es|ing)\b|not (?:yet )?supported|unsupported|"
-    r"has no effect|does not support|overrid(?:e|ing|den)|\bforc(?:ed|ing)\b|"
+    r"has no effect|does not support|overrid(?:e|ing|den)|\bforc(?:ed|ing)\b|\bclamped to\b|"
     r"\bset(?:ting)? .* to\b|will be (?:set|reduced)",
     re.IGNORECASE,
 )

@@ -18,8 +18,16 @@ LINE = re.compile(
 CONFIGURATION = re.compile(r"Initializing a (?:V\d )?LLM engine \(v?[^)]*\) with config: (.*)$")
 ARGUMENTS = re.compile(r"non-default args: (\{.*\})$")
 FACTS = {
-    "log.attention_backend": re.compile(r"Using ((?:(?! MoE)[\w ])+?) (?:attention )?backend (?:out of|on V1)"),
-    "log.moe_backend": re.compile(r"Using (\S+) (?:\w+ )?MoE backend out of"),
+    "log.attention_backend": re.compile(
+        r"Using (?:AttentionBackendEnum\.)?((?:(?! MoE| MLA prefill| Mamba)[\w ])+?) (?:attention )?backend"
+        r"(?: out of| on V1|\.$| \(selected)"
+    ),
+    "log.moe_backend": re.compile(r"Using '?([\w ]+?)'? (?:\w+ )?MoE backend(?: out of|\.$)"),
+    "log.all2all": re.compile(r"Using (\w+) all2all manager"),
+    "log.all_reduce": re.compile(r"Using \[([^\]]*)\] all-reduce backends .* for group 'tp"),
+    "log.sampler": re.compile(r"Using (FlashInfer) for top-p|FlashInfer top-p/top-k sampling (disabled|unavailable)"),
+    "log.numa_nodes": re.compile(r"Binding .* to NUMA nodes (\S+)"),
+    "log.breakable_graph": re.compile(r"^.*\b(VLLM_USE_BREAKABLE_CUDAGRAPH) is set, disabling"),
     "log.kv_cache_tokens": re.compile(r"(?:GPU|CPU|XPU|TPU) KV cache size: ([\d,]+) tokens"),
     "log.kv_cache_requests": re.compile(r"Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x"),
     "log.kv_cache_gib": re.compile(r"Available KV cache memory: ([\d.]+) GiB"),
@@ -28,9 +36,14 @@ FACTS = {
     "log.max_model_len": re.compile(r"Using max model len (\d+)"),
     "log.async_scheduling": re.compile(r"Asynchronous scheduling is (enabled|disabled)"),
     "log.cpu_cores": re.compile(r"local_rank=0, core ids=\[([\d, ]*)\]"),
-    "log.moe_config": re.compile(r"Using (default) MoE config"),
+    "log.moe_config": re.compile(r"Using (default) MoE config|Using configuration from (\S+) for MoE layer"),
 }
-"""What only the log tells; of several mentions the last counts."""
+"""What only the log tells; of several mentions the last counts.
+
+Source of the wordings: vLLM 0.26.0 (platforms/cuda.py, fused_moe/oracle, topk_topp_sampler.py, cuda_communicator.py,
+numa_utils.py), and logs of 0.11 to 0.33."""
+SEVERAL = frozenset({"log.attention_backend", "log.moe_backend", "log.moe_config"})
+"""Told by each kind of layer, and by a draft model: all that were mentioned, as a list where they differ."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)? ?back|fallback|not (?:yet )?(?:supported|available|installed|compatible)|unsupported|"
     r"(?:has|have|had) no effect|ignor(?:ed|es|ing)|disabl(?:ed|ing)|overrid(?:e|ing|den)|overwrit(?:e|ing|ten)|"
@@ -67,7 +80,7 @@ def facts(text: str) -> dict[str, Any]:
         else:
             for key, pattern in FACTS.items():
                 if match := pattern.search(line):
-                    found[key] = told.scalar(match[1])
+                    found[key] = told.noted(found.get(key) if key in SEVERAL else None, match)
     return found
 
 

@@ -28,6 +28,8 @@ PLACES = frozenset(
      "args.model_tag", "args.host", "args.port", "args.served_model_name"}
 )  # fmt: skip
 """What differs from run to run, or is nobody's business."""
+REPEATED = ("target_model_config.", "target_parallel_config.", "draft_parallel_config.")
+"""What a speculative configuration says of the target once more."""
 PROFILE_TIMEOUT_S = 600.0
 """Writing a trace of many steps takes minutes."""
 
@@ -103,6 +105,6 @@ class VllmServer(PrefixedServer):
 
 def _is_kept(key: str, value: Any) -> bool:
     section, _, name = key.partition(".")
-    if value is None or value in ("", [], {}) or key in PLACES:
+    if value is None or value in ("", [], {}) or key in PLACES or name.startswith(REPEATED):
         return False
     return not name.startswith("_") and (section in KEPT or not name)

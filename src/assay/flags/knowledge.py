@@ -137,6 +137,7 @@ def _with_record(spec: FlagSpec, recorded: Mapping[str, FlagSpec]) -> FlagSpec:
         deprecated=spec.deprecated or known.deprecated,
         new=spec.new or known.new,
         dead=known.dead,
+        loose=known.loose,
     )
 
 

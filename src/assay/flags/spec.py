@@ -26,6 +26,8 @@ class FlagSpec:
     optional: bool = False
     """May stand without a value."""
     choices: tuple[str, ...] = ()
+    loose: bool = False
+    """Choices are taken in any case of letters, and with `-` for `_`."""
     default: Scalar | None = None
     default_known: bool = False
     negatable: bool = False
@@ -68,6 +70,7 @@ def read_spec(name: str, fields: Mapping[str, Any]) -> FlagSpec:
         many=many,
         optional=optional,
         choices=tuple(str(choice) for choice in fields.get("choices", ())),
+        loose=bool(fields.get("loose")),
         default=_default(fields, is_switch=is_switch),
         default_known=_default_known(fields, is_switch=is_switch),
         negatable=bool(fields.get("negatable")),

@@ -79,7 +79,7 @@ def _wrong(spec: FlagSpec, value: str) -> str | None:
 
 
 def _is_choice(spec: FlagSpec, value: str) -> bool:
-    if value in spec.choices:
+    if value in spec.choices or (spec.loose and value.lower().replace("-", "_") in spec.choices):
         return True
     numbers = {as_number(choice) for choice in spec.choices} - {None}
     return as_number(value) in numbers or _absent(spec, value)

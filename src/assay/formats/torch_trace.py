@@ -1,14 +1,16 @@
 """torch-profiler's Chrome trace: a JSON object whose `traceEvents` hold kernels as complete events ("ph": "X").
 
 Source of the fields: the Trace Event Format, and the categories that PyTorch's Kineto writes (`kernel`, `gpu_memcpy`,
-`gpu_memset`; `args.device`, `args.stream`). Times are microseconds.
+`gpu_memset`; `args.device`, `args.stream`, `args.correlation`; `cuda_runtime` and `cuda_driver`, whose calls have the
+correlations of what they launched; `user_annotation`, and `gpu_user_annotation` for each stream). Times are
+microseconds.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,12 +18,17 @@ import msgspec
 import numpy as np
 
 from assay.errors import UsageError
-from assay.formats.trace_spans import Kernels, summary
+from assay.formats import trace_steps
+from assay.formats.trace_spans import GAP_LIMIT_S, Kernels, summary
+from assay.formats.trace_steps import DeviceWork, Span
 from assay.records.attribution import TraceFacts
+from assay.records.traced_step import TracedSteps
 
 MOST_BYTES = 1 << 30
 """Of JSON, unpacked: it is held in memory while it is read."""
 ON_DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+LAUNCHES = frozenset({"cuda_runtime", "cuda_driver"})
+LARGEST_ID = 1 << 62
 US_NS = 1000.0
 LARGEST_US = 4e15
 """A century and more: an event beyond it would overflow the clock in nanoseconds."""
@@ -37,11 +44,15 @@ class _Event(msgspec.Struct):
     name: str = ""
     ts: float | str = 0.0
     dur: float = 0.0
+    pid: msgspec.Raw = msgspec.Raw(b"")
+    tid: msgspec.Raw = msgspec.Raw(b"")
     args: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Args(msgspec.Struct):
     device: int | None = None
+    stream: int | str | None = None
+    correlation: int | None = None
 
 
 class _Device(msgspec.Struct):
@@ -67,7 +78,8 @@ def read_torch(path: Path, *, gzipped: bool, most_bytes: int = MOST_BYTES) -> Tr
     raw = _content(path, most_bytes, gzipped=gzipped)
     try:
         trace = msgspec.json.decode(raw, type=_Trace) if raw.lstrip()[:1] == b"{" else _bare(raw)
-        kernels = _kernels(path, trace.traceEvents)
+        kernels, ids = _kernels(path, trace.traceEvents)
+        decode = _decode(kernels, ids, trace.traceEvents)
     except msgspec.ValidationError as error:
         raise UsageError(
             f"{path}: this is no torch-profiler trace: {error}", hint="give the file that the profiler wrote, unedited"
@@ -75,7 +87,8 @@ def read_torch(path: Path, *, gzipped: bool, most_bytes: int = MOST_BYTES) -> Tr
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path}: this is not whole JSON: {error}", hint=DAMAGED) from error
     name = trace.deviceProperties[0].name if trace.deviceProperties else ""
-    return summary(kernels, "torch-profiler", str(path), device_name=name, notes=_notes(trace.traceEvents))
+    notes = _notes(trace.traceEvents)
+    return summary(kernels, "torch-profiler", str(path), device_name=name, notes=notes, decode=decode)
 
 
 def _bare(raw: bytes) -> _Trace:
@@ -96,9 +109,10 @@ def _content(path: Path, most_bytes: int, *, gzipped: bool) -> bytes:
     return raw
 
 
-def _kernels(path: Path, events: Iterable[_Event]) -> Kernels:
+def _kernels(path: Path, events: Iterable[_Event]) -> tuple[Kernels, np.ndarray]:
+    """What ran on devices, and of each the correlation of its launch and its stream."""
     numbers: dict[str, int] = {}
-    rows: list[tuple[int, int, int, int]] = []
+    rows: list[tuple[int, ...]] = []
     for event in events:
         if event.ph != "X" or event.cat not in ON_DEVICE:
             continue
@@ -107,14 +121,63 @@ def _kernels(path: Path, events: Iterable[_Event]) -> Kernels:
             _impossible(path, event)
         begin_ns = round(begin_us * US_NS)
         name = numbers.setdefault(event.name, len(numbers))
-        rows.append((_device(event), begin_ns, begin_ns + round(event.dur * US_NS), name))
-    table = np.array(rows, np.int64).reshape(-1, 4)
-    return Kernels(table[:, 0], table[:, 1], table[:, 2], table[:, 3], list(numbers))
+        args = _args(event)
+        ids = _id(args.correlation), _id(args.stream)
+        rows.append((_device(event, args), begin_ns, begin_ns + round(event.dur * US_NS), name, *ids))
+    table = np.array(rows, np.int64).reshape(-1, 6)
+    return Kernels(table[:, 0], table[:, 1], table[:, 2], table[:, 3], list(numbers)), table[:, 4:]
 
 
-def _device(event: _Event) -> int:
-    """0 where the event does not say; what is no small number is refused by the parser."""
-    found = msgspec.json.decode(event.args, type=_Args).device if event.args else None
+def _decode(kernels: Kernels, ids: np.ndarray, events: Sequence[_Event]) -> TracedSteps | None:
+    """The decode steps of the device with the most kernels."""
+    if not len(kernels.begin_ns):
+        return None
+    devices, counts = np.unique(kernels.device, return_counts=True)
+    mine = np.flatnonzero(kernels.device == devices[np.argmax(counts)])
+    mine = mine[np.argsort(kernels.begin_ns[mine], kind="stable")]
+    work = DeviceWork(
+        kernels.begin_ns[mine], kernels.end_ns[mine], kernels.name[mine], ids[mine, 0], ids[mine, 1], kernels.names
+    )
+    launches = [span for event in events if event.cat in LAUNCHES for span in _span(event, launch=True)]
+    marks = trace_steps.marks_of(work, _annotations(events, "user_annotation"), launches)
+    marks = marks or trace_steps.marks_on_device(_annotations(events, "gpu_user_annotation"))
+    if marks:
+        return trace_steps.decode_steps(work, marks, GAP_LIMIT_S, "engine")
+    return trace_steps.decode_steps(work, trace_steps.marks_of_graphs(work, launches), GAP_LIMIT_S, "graph launches")
+
+
+def _annotations(events: Iterable[_Event], category: str) -> list[Span]:
+    found = (event for event in events if event.cat == category and trace_steps.annotated(event.name))
+    return [span for event in found for span in _span(event, launch=False)]
+
+
+def _span(event: _Event, *, launch: bool) -> list[Span]:
+    """One span, or none where its times are none: the host's events are evidence beside the devices'."""
+    try:
+        begin_us = float(event.ts)
+    except ValueError:
+        return []
+    if event.ph != "X" or not (0 <= begin_us <= LARGEST_US and 0 <= event.dur <= LARGEST_US):
+        return []
+    begin_ns = round(begin_us * US_NS)
+    correlation = _id(_args(event).correlation) if launch else -1
+    thread = bytes(event.pid), bytes(event.tid)
+    return [Span(event.name, begin_ns, begin_ns + round(event.dur * US_NS), thread, correlation)]
+
+
+def _args(event: _Event) -> _Args:
+    """What is no small number is refused by the parser."""
+    return msgspec.json.decode(event.args, type=_Args) if event.args else _Args()
+
+
+def _id(told: int | str | None) -> int:
+    """-1 where it is not told, or is none."""
+    return told if isinstance(told, int) and 0 <= told < LARGEST_ID else -1
+
+
+def _device(event: _Event, args: _Args) -> int:
+    """0 where the event does not say."""
+    found = args.device
     if found is not None and not -1 <= found < 1 << 16:
         raise msgspec.ValidationError(f"`args.device` of {event.name[:60]!r} is {found}")
     return found or 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,16 +10,14 @@ import numpy as np
 
 from assay.errors import UsageError
 from assay.formats.fields import clean
+from assay.formats.kernel_kinds import kind_of
+from assay.formats.spans import length, union
 from assay.records.attribution import KernelTime, TraceFacts
+from assay.records.traced_step import TracedSteps
 
 GAP_LIMIT_S = 20e-6
 """A pause up to here is a launch gap: one launch takes 4 to 10 microseconds; a longer one is the host at other work."""
 TOP = 12
-_COMMUNICATION = re.compile(
-    r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device|one_?shot|two_?shot|mscclpp|deep_?ep"
-    r"|nvshmem|symm_?mem|custom_ar|quick_?reduce",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +34,17 @@ class Kernels:
 
 def is_communication(name: str) -> bool:
     """Whether a kernel's name is that of a collective or of a library that makes them."""
-    return _COMMUNICATION.search(name) is not None
+    return kind_of(name) == "communication"
 
 
 def summary(
-    kernels: Kernels, tool: Literal["torch-profiler", "nsys"], file: str, *, device_name: str, notes: Iterable[str] = ()
+    kernels: Kernels,
+    tool: Literal["torch-profiler", "nsys"],
+    file: str,
+    *,
+    device_name: str,
+    notes: Iterable[str] = (),
+    decode: TracedSteps | None = None,
 ) -> TraceFacts:
     """The times of one device, as the mean over devices.
 
@@ -75,36 +78,22 @@ def summary(
         gap_limit_s=GAP_LIMIT_S,
         num_kernels=len(kernels.begin_ns),
         top=_top(kernels),
+        decode=decode,
         notes=list(notes),
     )
 
 
 def _device(kernels: Kernels, mine: np.ndarray, communicates: np.ndarray) -> tuple[float, ...]:
     """Span, computing, communicating alone, both at once, short pauses, long pauses; nanoseconds."""
-    everything = _union(kernels.begin_ns[mine], kernels.end_ns[mine])
-    computing = _union(kernels.begin_ns[mine & ~communicates], kernels.end_ns[mine & ~communicates])
-    talking = _union(kernels.begin_ns[mine & communicates], kernels.end_ns[mine & communicates])
-    busy, computed, talked = _length(everything), _length(computing), _length(talking)
+    everything = union(kernels.begin_ns[mine], kernels.end_ns[mine])
+    computing = union(kernels.begin_ns[mine & ~communicates], kernels.end_ns[mine & ~communicates])
+    talking = union(kernels.begin_ns[mine & communicates], kernels.end_ns[mine & communicates])
+    busy, computed, talked = length(everything), length(computing), length(talking)
     pauses = everything[1:, 0] - everything[:-1, 1]
     short = pauses <= GAP_LIMIT_S * 1e9
     span = float(everything[-1, 1] - everything[0, 0])
     alone = busy - computed
     return span, computed, alone, talked - alone, float(pauses[short].sum()), float(pauses[~short].sum())
-
-
-def _union(begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Disjoint intervals (begin, end) in order: streams overlap, and time runs once."""
-    if not len(begin):
-        return np.empty((0, 2), np.int64)
-    order = np.argsort(begin, kind="stable")
-    begins, ends = begin[order], np.maximum.accumulate(end[order])
-    starts = np.concatenate(([True], begins[1:] > ends[:-1]))
-    last = np.concatenate((np.flatnonzero(starts)[1:] - 1, [len(begins) - 1]))
-    return np.stack((begins[starts], ends[last]), axis=1)
-
-
-def _length(intervals: np.ndarray) -> float:
-    return float((intervals[:, 1] - intervals[:, 0]).sum())
 
 
 def _top(kernels: Kernels) -> list[KernelTime]:

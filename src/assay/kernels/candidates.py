@@ -143,5 +143,4 @@ def neighbours(config: MoeConfig, family: list[MoeConfig]) -> list[MoeConfig]:
     if config.path == "sorted":
         found += [replace(config, blocks_per_sm=count) for count in (1, 2, 3, 4)]
         found += [replace(config, group=group) for group in (1, 4, 16, 64)]
-        found.append(replace(config, sum_in_down=not config.sum_in_down))
     return [one for one in dict.fromkeys(found) if one != config]

@@ -104,7 +104,7 @@ def down_scan(
         valid = begin + tl.arange(0, ROWS) < count
         down_tile(
             h_ptr, h_scale_ptr, w_ptr, w_desc, w_scale_ptr, weights_ptr, y_ptr, pair, valid, expert, pid % BLOCKS,
-            stride_we, stride_wk, stride_wse, stride_wsk, stride_wsn, K, 0,
+            stride_we, stride_wk, stride_wse, stride_wsk, stride_wsn,
             N, K, W_SCALE, H_SCALED, BY_TMA, SWAPPED, SPAN, ROWS, COLUMNS, DEPTH,
         )  # fmt: skip
         begin += ROWS
@@ -172,6 +172,6 @@ def down_sorted(
         pair = tl.load(order_ptr + row, mask=valid, other=0)
         down_tile(
             h_ptr, h_scale_ptr, w_ptr, w_desc, w_scale_ptr, weights_ptr, y_ptr, pair, valid, expert, block,
-            stride_we, stride_wk, stride_wse, stride_wsk, stride_wsn, K, 0,
+            stride_we, stride_wk, stride_wse, stride_wsk, stride_wsn,
             N, K, W_SCALE, H_SCALED, BY_TMA, SWAPPED, SPAN, ROWS, COLUMNS, DEPTH,
         )  # fmt: skip

@@ -17,11 +17,10 @@ QUANTIZED_GROUPS = 16
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What the sort wrote: pairs in order, row tiles, counters at zero."""
+    """What the sort wrote: pairs in order, row tiles."""
 
     order: torch.Tensor
     tiles: torch.Tensor
-    flags: torch.Tensor
 
 
 def sort(call: Call, ids: torch.Tensor) -> Table:
@@ -32,20 +31,18 @@ def sort(call: Call, ids: torch.Tensor) -> Table:
         return torch.empty((size,), dtype=torch.int32, device=ids.device)
 
     most = most_tiles(problem, call.config.gate_up.rows)
-    table = Table(integers(problem.pairs), integers(4 + 4 * most), integers(routing.FLAGS))
+    table = Table(integers(problem.pairs), integers(4 + 4 * most))
     routing.sort_pairs[(triton.cdiv(problem.pairs, routing.CHUNK),)](
         ids,
         call.expert_map,
         table.order,
         table.tiles,
-        table.flags,
         problem.pairs,
         HAS_MAP=call.expert_map is not None,
         ROWS=call.config.gate_up.rows,
         CHUNK=routing.CHUNK,
         BINS=max(16, triton.next_power_of_2(problem.shape.experts)),
         PART=routing.PART,
-        FLAGS=routing.FLAGS,
         **call.launch(warps=8, first=True),
     )
     return table

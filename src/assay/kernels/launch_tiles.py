@@ -10,13 +10,11 @@ import torch
 import triton
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from assay.kernels import grouped, one_pass
+from assay.kernels import grouped
 from assay.kernels.launch import Call
 from assay.kernels.launch_routing import Table, most_tiles, quantize, sort, sum_slots
 from assay.kernels.operands import FP8, GROUP, NONE, Problem, UnsupportedError, activation_scale
 from assay.kernels.tiles import MoeConfig, Tile
-
-SUM_TOKENS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,6 @@ def by_tiles(
         narrow, scale = quantize(call, x, first=first)
         given, first = replace(given, x=narrow, x_scale=scale), False
     activated = _gate_up(call, given, table, first=first)
-    if table is not None and config.sum_in_down:
-        _down_and_sum(call, given, table, activated)
-        return
     sum_slots(call, _down(call, given, table, activated), ids)
 
 
@@ -68,8 +63,7 @@ def _gate_up(call: Call, given: _Inputs, table: Table | None, *, first: bool) ->
     problem, config, scales = call.problem, call.config, call.scales
     shape, tile = problem.shape, config.gate_up
     narrow = scales.kind != NONE and tile.columns % GROUP == 0
-    where = 1 if config.sum_in_down else 0
-    h = call.memory(where, problem.pairs, shape.intermediate, dtype=FP8 if narrow else call.out.dtype)
+    h = call.memory(0, problem.pairs, shape.intermediate, dtype=FP8 if narrow else call.out.dtype)
     h_scale = None
     if narrow:
         groups = shape.intermediate // GROUP
@@ -127,43 +121,6 @@ def _down(call: Call, given: _Inputs, table: Table | None, activated: _Activated
         **call.launch(warps=tile.warps, stages=tile.stages),
     )
     return y
-
-
-def _down_and_sum(call: Call, given: _Inputs, table: Table, activated: _Activated) -> None:
-    problem, config, scales = call.problem, call.config, call.scales
-    tile = config.down
-    blocks = triton.cdiv(problem.shape.hidden, tile.columns)
-    if blocks > one_pass.MOST_BLOCKS:
-        raise UnsupportedError(f"{blocks} blocks of columns: more than the {one_pass.MOST_BLOCKS} counters")
-    ring = torch.empty((one_pass.RING, problem.pairs, tile.columns), dtype=call.out.dtype, device=call.out.device)
-    one_pass.down_and_sum[(processors(call.out.device) * config.blocks_per_sm,)](
-        activated.h,
-        activated.scale,
-        given.w2,
-        _descriptor(given.w2, tile) if config.descriptors else None,
-        scales.w2,
-        table.order,
-        table.tiles,
-        table.flags,
-        given.ids,
-        call.expert_map,
-        given.shares,
-        ring,
-        call.out,
-        problem.tokens,
-        problem.pairs,
-        given.w2.stride(0),
-        given.w2.stride(1),
-        *scales.strides(scales.w2),
-        call.out.stride(0),
-        SLOTS=problem.slots,
-        HAS_MAP=call.expert_map is not None,
-        TOKENS=SUM_TOKENS,
-        RING=one_pass.RING,
-        LAG=one_pass.LAG,
-        **_constants(call, tile, narrow=activated.scale is not None),
-        **call.launch(warps=tile.warps, stages=tile.stages),
-    )
 
 
 def _constants(call: Call, tile: Tile, *, narrow: bool) -> dict[str, Any]:

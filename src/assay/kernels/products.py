@@ -174,7 +174,7 @@ def gate_up_tile(
 
 @triton.jit
 def _write_down(
-    total, weights_ptr, scale_base, y_ptr, pair, valid, first, stride_wsk, stride_yp, y_first,
+    total, weights_ptr, scale_base, y_ptr, pair, valid, first, stride_wsk,
     K: tl.constexpr, W_SCALE: tl.constexpr, SWAPPED: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Weigh the finished columns and store them."""
@@ -186,13 +186,13 @@ def _write_down(
         total *= tl.load(scale_base + tl.minimum(k, K - 1) * stride_wsk)[None, :]
     total *= tl.load(weights_ptr + wide, mask=valid, other=0.0).to(tl.float32)[:, None]
     inside = valid[:, None] & (k < K)[None, :]
-    tl.store(y_ptr + wide[:, None] * stride_yp + (k - y_first)[None, :], total.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(y_ptr + wide[:, None] * K + k[None, :], total.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def down_tile(
     h_ptr, h_scale_ptr, w_ptr, w_desc, w_scale_ptr, weights_ptr, y_ptr, pair, valid, expert, band,
-    stride_we, stride_wk, stride_wse, stride_wsk, stride_wsn, stride_yp, y_first,
+    stride_we, stride_wk, stride_wse, stride_wsk, stride_wsn,
     N: tl.constexpr, K: tl.constexpr, W_SCALE: tl.constexpr, H_SCALED: tl.constexpr, BY_TMA: tl.constexpr,
     SWAPPED: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -250,12 +250,11 @@ def down_tile(
         if SPAN > 1:
             if begin + DEPTH >= N:
                 _write_down(
-                    total, weights_ptr, scale_base, y_ptr, pair, valid, first, stride_wsk, stride_yp, y_first,
-                    K, W_SCALE, SWAPPED, COLUMNS,
+                    total, weights_ptr, scale_base, y_ptr, pair, valid, first, stride_wsk, K, W_SCALE, SWAPPED, COLUMNS,
                 )  # fmt: skip
                 total = _zeros(ROWS, COLUMNS, SWAPPED)
     if SPAN == 1:
         _write_down(
-            total, weights_ptr, scale_base, y_ptr, pair, valid, band * COLUMNS, stride_wsk, stride_yp, y_first,
+            total, weights_ptr, scale_base, y_ptr, pair, valid, band * COLUMNS, stride_wsk,
             K, W_SCALE, SWAPPED, COLUMNS,
         )  # fmt: skip

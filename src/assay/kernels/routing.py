@@ -1,6 +1,6 @@
 """The small kernels around the products: sort pairs by expert, quantize activations, sum over a token's experts."""
 
-# ruff: noqa: ANN001, ANN201, ANN202, N803, PLR0917 - a Triton kernel: its types are the launch's, capitals are compile-time constants
+# ruff: noqa: ANN001, ANN201, ANN202, N803 - a Triton kernel: its types are the launch's, capitals are compile-time constants
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators, allow-untyped-calls
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from assay.kernels.pairs import local_expert
 
 CHUNK, PART = 256, 32
 """Pairs that one block of the sort places, and that it compares at a time."""
-FLAGS = 1024
-"""Counters that the sort sets to zero for the kernels after it."""
 
 
 @triton.jit
@@ -34,19 +32,15 @@ def sort_pairs(
     map_ptr,
     order_ptr,
     tiles_ptr,
-    flags_ptr,
     pairs,
     HAS_MAP: tl.constexpr,
     ROWS: tl.constexpr,
     CHUNK: tl.constexpr,
     BINS: tl.constexpr,
     PART: tl.constexpr,
-    FLAGS: tl.constexpr,
     OVERLAP: tl.constexpr,
 ):
     """Pairs in order of expert (stable), and the row tiles: (expert, first row, end row) each, their number first.
-
-    Sets the counters of the kernels that follow to zero.
 
     Every block counts all pairs by itself, so that one launch is enough; then each places its own chunk.
     """
@@ -79,7 +73,6 @@ def sort_pairs(
     total = tl.sum(tiles, 0)
     if pid == 0:
         tl.store(tiles_ptr, total)
-        tl.store(flags_ptr + tl.arange(0, FLAGS), tl.zeros((FLAGS,), tl.int32))
     at = pid * CHUNK + place
     while tl.min(at, 0) < total:
         owner = _first_beyond(ends, at, BINS)

@@ -70,8 +70,6 @@ class MoeConfig:
     """Weights through tensor descriptors (TMA; needs sm90 or later), on the "scan" and "sorted" paths."""
     blocks_per_sm: int = 2
     """Persistent blocks on each multiprocessor, on the "sorted" path."""
-    sum_in_down: bool = False
-    """Sum over a token's experts in the down kernel, column block by column block, on the "sorted" path."""
     swapped: bool = False
     """Weights as the left operand, which has 64 rows on a Hopper; tokens as the right, on "scan" and "sorted"."""
     down_span: int = 1
@@ -98,20 +96,26 @@ class MoeConfig:
         return needed <= SHARED_BYTES_PER_BLOCK[architecture]
 
 
+REMOVED = "sum_in_down"
+"""A choice of earlier versions; tables that were measured then say that it is off."""
+
+
 def as_json(config: MoeConfig) -> dict[str, Any]:
     """The config as a JSON object."""
     return asdict(config)
 
 
 def from_json(value: Mapping[str, Any]) -> MoeConfig:
-    """What `as_json` wrote.
+    """What `as_json` wrote, now or in an earlier version.
 
     Raises:
-        ValueError: A key is unknown or missing.
+        ValueError: A key is unknown or missing, or a way of summing is asked for that the kernel no longer has.
     """
+    if value.get(REMOVED):
+        raise ValueError(f"not a tile choice of the MoE kernel: {REMOVED} was removed, because it was faster nowhere")
     try:
         parts = {name: Tile(**value[name]) for name in ("gate_up", "down")}
-        return MoeConfig(**{**value, **parts})
+        return MoeConfig(**{**{key: each for key, each in value.items() if key != REMOVED}, **parts})
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a tile choice of the MoE kernel: {error}") from error
 

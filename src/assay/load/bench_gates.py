@@ -10,6 +10,7 @@ from assay.load.columns import Columns
 from assay.load.gates import Rules, load_gates, window_gates
 from assay.load.metrics import NS, ClientCost
 from assay.load.play import Played
+from assay.load.prefix import hits_gate
 from assay.load.runner import dead_gate, steady_gate
 from assay.load.server import Counters
 from assay.records.bench import BenchMeasures, BenchSpec, Client
@@ -21,7 +22,6 @@ LATE_S = 0.005
 MIN_OFFERED_SHARE = 0.97
 MAX_TOKEN_ERROR = 0.02
 MAX_GAUGE_ERROR = 0.1
-MAX_CACHED_SHARE = 0.01
 Seen = Sequence[tuple[int, int, Counters]]
 
 
@@ -128,7 +128,8 @@ def _server_gates(spec: BenchSpec, requests: Columns, measures: BenchMeasures, s
     """What the server's own counters say of the same time; none where it has no counters."""
     if len(seen) < 2:  # noqa: PLR2004 - a difference needs two
         return []
-    found = [_tokens_reconciled(requests, measures, seen), _in_flight(spec, measures, seen), _prefix(requests, seen)]
+    hits = hits_gate(requests, seen[0][2], seen[-1][2])
+    found = [_tokens_reconciled(requests, measures, seen), _in_flight(spec, measures, seen), hits]
     return [gate for gate in found if gate is not None]
 
 
@@ -164,22 +165,4 @@ def _in_flight(spec: BenchSpec, measures: BenchMeasures, seen: Seen) -> Gate | N
         else "somebody else uses this server: measure when it is idle"
         if mean > ours
         else "requests wait before the server counts them (a proxy, its HTTP front): look for what holds them back",
-    )
-
-
-def _prefix(requests: Columns, seen: Seen) -> Gate | None:
-    first, last = seen[0][2], seen[-1][2]
-    if None in {first.prefix_hits, last.prefix_hits, first.prefix_queries, last.prefix_queries}:
-        return None
-    hits = (last.prefix_hits or 0.0) - (first.prefix_hits or 0.0)
-    queries = (last.prefix_queries or 0.0) - (first.prefix_queries or 0.0)
-    asked = int(requests.wanted_input_tokens[requests.wanted_input_tokens > 0].sum())
-    declared = float(requests.shared_tokens.sum()) / asked if asked else 0.0
-    passed = hits <= (declared + MAX_CACHED_SHARE) * queries
-    return Gate(
-        name="prefix-hits-as-declared",
-        passed=passed,
-        evidence=f"the server's counters: {hits:,.0f} of {queries:,.0f} prompt tokens from its prefix cache; "
-        f"{100 * declared:.0f}% are declared to be shared",
-        remedy="" if passed else "reset the prefix cache or restart the server, and use another --seed",
     )

@@ -7,12 +7,14 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.load.columns import columns, workload_sha256
+from assay.load.columns import Columns, columns, workload_sha256
 from assay.load.fleet import Fleet
 from assay.load.gates import Rules, load_gates, window_gates
 from assay.load.lag import worst_lag_s
 from assay.load.metrics import NS, ClientCost, measure
 from assay.load.play import Play, Played
+from assay.load.prefix import hits_gate
+from assay.load.server import Counters, Server
 from assay.load.spool import read_spools, to_sample
 from assay.load.worker import Job
 from assay.load.workloads.prompts import corpus_text
@@ -45,11 +47,13 @@ class Generator:
             folder = Path(temporary)
             corpus = write_corpus(folder, tokenize, request.seed)
             fleet = Fleet(jobs(spec, folder, corpus, -(-request.workload.concurrency // STREAMS_PER_PROCESS)), folder)
+            server = Server(spec.url, spec.api_key_env)
+            before = server.counters()
             try:
                 played = Play(spec, fleet, alive, under_load).run()
             finally:
                 fleet.close()
-            return judge(spec, fleet, played, folder)
+            return judge(spec, fleet, played, folder, (before, server.counters()))
 
 
 def spec_of(request: LoadRequest) -> BenchSpec:
@@ -58,7 +62,12 @@ def spec_of(request: LoadRequest) -> BenchSpec:
     return BenchSpec(
         url=request.base_url,
         model=request.model,
-        workload=Synthetic(input=_uniform(workload.input_tokens), output=_uniform(workload.output_tokens)),
+        workload=Synthetic(
+            input=_uniform(workload.input_tokens),
+            output=_uniform(workload.output_tokens),
+            prefix_groups=workload.shared_prefix_groups if workload.shared_prefix_tokens else 0,
+            prefix_tokens=workload.shared_prefix_tokens,
+        ),
         arrival=Arrival(concurrency=workload.concurrency),
         window_s=workload.window_s,
         windows=workload.windows,
@@ -98,8 +107,14 @@ def spools(folder: Path) -> list[Path]:
     return sorted(folder.glob("load-*.spool"))
 
 
-def judge(spec: BenchSpec, fleet: Fleet, played: Played, folder: Path) -> LoadResult:
-    """What happened, and whether it counts."""
+def judge(
+    spec: BenchSpec,
+    fleet: Fleet,
+    played: Played,
+    folder: Path,
+    counters: tuple[Counters | None, Counters | None] = (None, None),
+) -> LoadResult:
+    """What happened, and whether it counts; `counters`: the server's own before and after all of it."""
     windows = played.windows
     requests = list(read_spools(spools(folder)))
     requests.sort(key=lambda one: (one.sent_ns, one.index))
@@ -112,11 +127,19 @@ def judge(spec: BenchSpec, fleet: Fleet, played: Played, folder: Path) -> LoadRe
     if windows is not None:
         cost = client_cost(fleet, played)
         gates += window_gates(table, windows, spec.arrival.concurrency, cost)
+        gates += _prefix(table, *counters)
         if all(gate.passed for gate in gates):
             measures = measure(table, windows, cost)
     began_ns, ended_ns = (windows.start_ns, windows.end_ns) if windows else (None, None)
     samples = [to_sample(one, began_ns, ended_ns) for one in requests]
-    return LoadResult(samples=samples, measures=measures, gates=gates, load_began_ns=played.began_ns)
+    return LoadResult(
+        samples=samples, measures=measures, gates=gates, load_began_ns=played.began_ns, windows_began_ns=began_ns
+    )
+
+
+def _prefix(table: Columns, before: Counters | None, after: Counters | None) -> list[Gate]:
+    gate = hits_gate(table, before, after) if before is not None and after is not None else None
+    return [gate] if gate is not None else []
 
 
 def client_cost(fleet: Fleet, played: Played) -> ClientCost:

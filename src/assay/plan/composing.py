@@ -7,6 +7,7 @@ useless stays below `adopt_alpha` however many were screened (Bonferroni on fres
 
 from __future__ import annotations
 
+from assay.plan import soaking
 from assay.plan.arms import arm_with
 from assay.plan.conditions import standing
 from assay.plan.dependencies import num_waiting
@@ -18,7 +19,7 @@ from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmea
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
 from assay.records.state import CampaignState
-from assay.records.verdict import Effect, VerdictKind
+from assay.records.verdict import Effect, Verdict, VerdictKind
 from assay.stats.sequential import decide
 
 
@@ -60,7 +61,7 @@ def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     series = composition(hypothesis.id)
     ended = runs_of(state, series, hypothesis.id)
     found = composition_effect(state, hypothesis.id, _num_sharing(state))
-    if step := from_outcome(hypothesis, ended, found):
+    if step := from_outcome(hypothesis, ended, found) or _unstable(state, hypothesis, found):
         return step
     ids = [run.intent.run_id for run in state.runs if run.intent.series == series]
     on = "the stack" if state.stack else "the baseline, on fresh runs"
@@ -98,7 +99,10 @@ def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
 def _gained(
     state: CampaignState, hypothesis: Hypothesis, found: Effect, ids: list[str], on: str, *, last: bool
 ) -> RecordVerdict | None:
-    """Adopted, if the gain costs nothing that it must not; more runs where that is not shown yet."""
+    """Adopted, if it is stable and costs nothing that it must not; more runs where that is not shown yet."""
+    grown = [*state.stack, hypothesis.id]
+    if blamed := _unstable(state, hypothesis, found, final=True):
+        return blamed if last else None  # the reference is soaked first
     costs = standing(state, composition(hypothesis.id), hypothesis.id)
     if costs.broken:
         reason = f"a gain on top of {on} that costs too much: {costs.broken}"
@@ -108,7 +112,25 @@ def _gained(
     if costs.unproved:
         reason = f"a gain on top of {on}, not shown to cost nothing: {costs.unproved}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
-    return RecordVerdict(verdict=measured(hypothesis, VerdictKind.ADOPTED, found, f"gain on top of {on}", ids))
+    reason = f"gain on top of {on}{soaking.soaked_words(state, grown)}"
+    return RecordVerdict(verdict=measured(hypothesis, VerdictKind.ADOPTED, found, reason, ids))
+
+
+def _unstable(
+    state: CampaignState, hypothesis: Hypothesis, found: Effect | None, *, final: bool = False
+) -> RecordVerdict | None:
+    """It did not stand its soak, whatever it gained; its own runs stand last, where its log is looked for."""
+    blamed = soaking.unstable(state, [*state.stack, hypothesis.id], state.stack, final=final)
+    if blamed is None:
+        return None
+    cause, reason = blamed
+    series = [run.intent for run in state.runs if run.intent.series == composition(hypothesis.id)]
+    ids = [one.run_id for one in sorted(series, key=lambda one: one.candidate is not None)]
+    return RecordVerdict(
+        verdict=Verdict(
+            candidate=hypothesis.id, kind=VerdictKind.UNSTABLE, cause=cause, reason=reason, effect=found, runs=ids
+        )
+    )
 
 
 def _out_of_budget(state: CampaignState) -> bool:
@@ -124,6 +146,10 @@ def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
     deltas = [*stack, hypothesis] if candidate_turn else stack
     done = sum(1 for run in runs if run.intent.candidate is not None)
     on = f"the stack ({' + '.join(state.stack)})" if state.stack else "the baseline"
+    grown = [*state.stack, hypothesis.id]
+    soak_s = (
+        soaking.due_s(state, grown) if candidate_turn else soaking.reference_due_s(state, grown, reference=state.stack)
+    )
     return MakeRun(
         intent=intent(
             state,
@@ -132,5 +158,6 @@ def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
             candidate=hypothesis.id if candidate_turn else None,
             arm=arm_with(state.spec.target, deltas),
             why=f"testing {hypothesis.id} again on top of {on}, bracket {max(done, 1)}",
+            soak_s=soak_s,
         )
     )

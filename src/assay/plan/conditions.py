@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.plan.evidence import point_effects
+from assay.plan.evidence import guarded_effects
 from assay.plan.scores import latency_s, point_measures
 from assay.plan.series import MAIN, valid_runs
+from assay.plan.verdicts import effect_text
 from assay.records.spec import MAIN_POINT, Constraint
 from assay.records.state import CampaignState, RunRecord
 from assay.stats.brackets import successive_noise
@@ -54,21 +55,23 @@ def _service_level(state: CampaignState, constraint: Constraint, runs: Sequence[
 
 
 def _losses(state: CampaignState, series: str, candidate: str) -> Standing:
-    """Broken where a point's whole interval lies below what may be lost, unproved where its estimate does.
+    """Broken where a point's whole interval lies below what may be lost, unproved where some of it does.
 
-    An interval of one point is wide: wanting all of it above the floor would adopt next to nothing.
+    Holding the estimate against it instead would adopt what loses as much as it may in every second campaign, and more
+    with every look: half of the guard's word. `docs/verdicts.md` has both rules' error rates, and what this one costs.
     """
     allowed = state.spec.objective.max_loss
     if allowed is None:
         return Standing()
     floor = math.log1p(-allowed)
-    for name, effect in point_effects(state, series, candidate).items():
-        told = f"at {name} it is {effect.percent:+.1f}% [{effect.percent_low:+.1f}, {effect.percent_high:+.1f}]"
+    unproved = None
+    for name, effect in guarded_effects(state, series, candidate).items():
+        told = f"at {name} it is {effect_text(effect)}, and {100 * allowed:g}% may be lost"
         if effect.high < floor:
-            return Standing(broken=f"{told}, and {100 * allowed:g}% may be lost")
-        if effect.log_ratio < floor:
-            return Standing(unproved=f"{told}, and {100 * allowed:g}% may be lost")
-    return Standing()
+            return Standing(broken=told)
+        if effect.low < floor:
+            unproved = unproved or told
+    return Standing(unproved=unproved)
 
 
 def _logs(constraint: Constraint, runs: Sequence[RunRecord]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from assay.plan import soaking
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.composing import stack_of
 from assay.plan.evidence import confirmation_effect
@@ -31,6 +32,7 @@ def next_confirmation(state: CampaignState) -> Step:
     stack_turn = candidates_turn(runs)
     deltas = stack_of(state)
     wanted = state.spec.budget.confirmation_brackets
+    soak_s = soaking.due_s(state, state.stack) if stack_turn else soaking.reference_due_s(state, state.stack, [])
     return MakeRun(
         intent=intent(
             state,
@@ -39,6 +41,7 @@ def next_confirmation(state: CampaignState) -> Step:
             candidate=STACK if stack_turn else None,
             arm=arm_with(state.spec.target, deltas) if stack_turn else baseline_arm(state.spec.target),
             why=f"confirming the stack against the original baseline: bracket {have + 1} of {wanted}",
+            soak_s=soak_s,
         )
     )
 
@@ -47,8 +50,16 @@ def _over_budget(state: CampaignState) -> bool:
     return state.spent_s + 2 * median_run_s(state) > state.spec.budget.total_s
 
 
-def stack_failure(state: CampaignState) -> str | None:
-    """Why the stack cannot be confirmed on fresh runs; None while it holds."""
+def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:
+    """Why the stack cannot be confirmed on fresh runs; None while it holds.
+
+    Args:
+        state: the campaign.
+        final: no more runs will be made.
+    """
+    if blamed := soaking.unstable(state, state.stack, [], final=final):
+        cause, reason = blamed
+        return f"unstable ({cause}): {reason}"
     ended = [run for run in runs_of(state, CONFIRMATION, STACK) if run.intent.arm.deltas == state.stack]
     crashed = [run for run in ended if run.outcome and run.outcome.status is RunStatus.FAILED]
     if len(crashed) >= MAX_CRASHES:
@@ -78,7 +89,7 @@ def _confirmed(state: CampaignState) -> Headline:
     runs = valid_runs(state, CONFIRMATION)
     baseline = [run.intent.run_id for run in runs if run.intent.candidate is None]
     stack = [run.intent.run_id for run in runs if run.intent.candidate is not None]
-    failure = stack_failure(state)
+    failure = stack_failure(state, final=True)
     confirmed = effect is not None and effect.low > 0 and failure is None
     return Headline(
         stack=list(state.stack),
@@ -102,7 +113,7 @@ def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) 
     gain = f"{effect_text(effect)} in {f'1/{metric}' if is_latency(metric) else metric}"
     if effect.low <= 0:
         return f"{names} was adopted, but the fresh runs do not confirm it: {gain}."
-    return f"{names}: {gain}, confirmed on fresh runs."
+    return f"{names}: {gain}, confirmed on fresh runs{soaking.soaked_words(state, state.stack, brief=True)}."
 
 
 def _median(state: CampaignState, run_ids: list[str]) -> float | None:

@@ -9,11 +9,23 @@ from assay.records.spec import CampaignSpec
 EXPECTED_BRACKETS = 0.45
 """Share of the allowed brackets that an average trial is expected to use: clear cases and hopeless ones stop early.
 In simulated campaigns they used 2.0 to 2.6 of 6 (docs/verdicts.md)."""
+NO_TIME = (0.0, 0.0, 0.0)
+START_S = {
+    "llamacpp": (0.5, 2.0, 10.0),
+    "vllm": (20.0, 60.0, 600.0),
+    "sglang": (20.0, 60.0, 600.0),
+    "trtllm": (20.0, 60.0, 600.0),
+    "rehearsal": (2.0, 4.0, 30.0),
+    "openai": NO_TIME,
+}
+"""Lowest, expected and highest time of a launch beside the reading of its weights, where none was recorded: guesses.
+llama.cpp maps its file, and compiles and captures nothing (0.6 s in examples/demo); vLLM imports, compiles and captures
+(24 s in examples/vllm-cpu, 49 s on an H200 machine, minutes for large models); a server that somebody else runs is
+there already."""
 LAUNCH_SHARE = 0.5
-"""Of `target.start_timeout_s` that a launch is assumed to take where none was recorded."""
-QUICK_LAUNCH_S = {"llamacpp": 3.0, "openai": 0.0}
-"""By engine, where half of the timeout would be far too much: llama.cpp maps its file, and compiles and captures
-nothing; a server that somebody else runs is there already."""
+"""Of `target.start_timeout_s`, for an engine that nothing is known of."""
+READ_BYTES_PER_S = (5e9, 1e9, 2e8)
+"""Fast, usual and slow reading of a model: from memory or a fast disk, from a disk, over a network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +47,36 @@ class TrialCost:
         return self.runs * self.run_s
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchGuess:
+    """How long a launch may take, as long as none was recorded."""
+
+    low_s: float
+    expected_s: float
+    high_s: float
+    basis: str
+    """What the guess rests on, in words."""
+
+
+def guessed_launch(spec: CampaignSpec, model_bytes: int | None = None) -> LaunchGuess:
+    """What a launch of this engine usually takes, and the reading of its weights; never more than the start timeout.
+
+    Args:
+        spec: the campaign.
+        model_bytes: size of the model's file or folder; None: not known, and then not counted.
+    """
+    most, name = spec.target.start_timeout_s, spec.target.engine
+    if name not in START_S:
+        return LaunchGuess(low_s=0.0, expected_s=LAUNCH_SHARE * most, high_s=most, basis="half of the start timeout")
+    reading = [0.0] * 3 if START_S[name] == NO_TIME else [(model_bytes or 0) / rate for rate in READ_BYTES_PER_S]
+    low, expected, high = (min(most, start + read) for start, read in zip(START_S[name], reading, strict=True))
+    size = f" and the reading of {model_bytes / 1e9:.2g} GB" if model_bytes and any(reading) else ""
+    return LaunchGuess(low_s=low, expected_s=expected, high_s=high, basis=f"what a start of {name} usually takes{size}")
+
+
 def assumed_run_s(spec: CampaignSpec) -> float:
     """What a run is assumed to take as long as none has been measured."""
-    return trial_cost(spec, QUICK_LAUNCH_S.get(spec.target.engine)).run_s
+    return trial_cost(spec, guessed_launch(spec).expected_s).run_s
 
 
 def least_calibration_s(spec: CampaignSpec) -> float:

@@ -21,7 +21,7 @@ from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect
 from assay.stats.brackets import Noise, pool, residual_noise, successive_noise
 from assay.stats.sequential import chance_of_gain, effect, min_detectable_effect
-from assay.stats.spending import Looks, nominal_alpha
+from assay.stats.spending import ONE_LOOK, Looks, nominal_alpha
 from assay.units import NS_PER_S
 
 NS_PER_HOUR = 3600 * NS_PER_S
@@ -110,19 +110,33 @@ def ablation_effect(state: CampaignState, member: str) -> Effect | None:
 def point_effects(state: CampaignState, series: str, candidate: str) -> dict[str, Effect]:
     """A candidate's effect at each operating point, by the brackets of one series; each interval is that of one look.
 
-    They are told, and a gain is held against `max_loss` by them (`assay.plan.conditions`); no gain rests on them. An
-    empty dictionary where there is one point only: its effect is the candidate's.
+    They are told; no gain rests on them. An empty dictionary where there is one point only: its effect is the
+    candidate's.
     """
+    return _at_points(state, series, candidate, alpha=state.spec.statistics.screen_alpha, looks=ONE_LOOK)
+
+
+def guarded_effects(state: CampaignState, series: str, candidate: str) -> dict[str, Effect]:
+    """The same for `max_loss`: each bound is wrong with a chance of `adopt_alpha`, over all looks of the series."""
+    budget = state.spec.budget
+    looks = _looks(budget, budget.max_brackets if series == MAIN else budget.composition_brackets)
+    return _at_points(state, series, candidate, alpha=2 * state.spec.statistics.adopt_alpha, looks=looks)
+
+
+def _at_points(state: CampaignState, series: str, candidate: str, *, alpha: float, looks: Looks) -> dict[str, Effect]:
     names = point_names(state)
     if len(names) == 1:
         return {}
-    found = {}
-    for name in names:
-        own = series_brackets(state, series, name).of(candidate)
-        told = effect(own, box_noise(state, without=candidate, point=name), alpha=state.spec.statistics.screen_alpha)
-        if told is not None:
-            found[name] = told
-    return found
+    told = {
+        name: effect(
+            series_brackets(state, series, name).of(candidate),
+            box_noise(state, without=candidate, point=name),
+            alpha=alpha,
+            looks=looks,
+        )
+        for name in names
+    }
+    return {name: found for name, found in told.items() if found is not None}
 
 
 def confirmation_effect(state: CampaignState) -> Effect | None:

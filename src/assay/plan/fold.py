@@ -46,7 +46,7 @@ def _created(event: Event) -> CampaignState:
     payload = event.payload
     return CampaignState(
         created_at_ns=event.at_ns,
-        spec=CampaignSpec.model_validate(payload["spec"]),
+        spec=_declared(payload["spec"]),
         spec_hash=payload["spec_hash"],
         machine=Machine.model_validate(payload["machine"]),
         build=EngineBuild.model_validate(payload["build"]),
@@ -55,6 +55,11 @@ def _created(event: Event) -> CampaignState:
         num_events=event.seq,
         last_hash=event.hash,
     )
+
+
+def _declared(spec: dict[str, Any]) -> CampaignSpec:
+    """The question as it was asked: an Assay that knew no soak declared none."""
+    return CampaignSpec.model_validate({**spec, "budget": {"soak_s": 0.0, **spec.get("budget", {})}})
 
 
 def _change(state: CampaignState, event: Event) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def describe_next(state: CampaignState) -> NextStep:
         candidate=intent.candidate if intent else None,
         text=text,
         why=why,
-        expected_s=median_run_s(state) if intent else 0.0,
+        expected_s=median_run_s(state) + intent.soak_s if intent else 0.0,
         remaining_s=remaining_s(state),
         times_assumed=not has_measured(state),
         candidates=ranked(state, open_candidates(state)) if state.calibration and kind in {"run", "verdict"} else [],

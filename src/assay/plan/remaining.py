@@ -8,6 +8,7 @@ from assay.plan.reading import Reading
 from assay.plan.runs import median_run_s
 from assay.plan.screening import open_candidates
 from assay.plan.series import A_A, CONFIRMATION, MAIN, bracket_counts, composition
+from assay.plan.soaking import due_s
 from assay.records.state import CampaignState
 
 ABLATED_SHARE = 0.5
@@ -33,4 +34,7 @@ def remaining_s(state: CampaignState) -> float:
     runs += 5 * max(0, len(state.stack) + len(waiting) - 1 - len(state.ablations)) * ABLATED_SHARE
     if state.stack or candidates or waiting:
         runs += 2 * max(0, budget.confirmation_brackets - bracket_counts(state, CONFIRMATION).total()) + 1
-    return max(0.0, min(runs * run_s, budget.total_s - state.spent_s))
+    soaks_s = sum(due_s(state, [*state.stack, h.id]) for h in waiting) + (
+        due_s(state, state.stack) if state.stack else 0
+    )
+    return max(0.0, min(runs * run_s + soaks_s, budget.total_s - state.spent_s))

@@ -10,6 +10,7 @@ from itertools import takewhile
 from assay.plan.cost import assumed_run_s
 from assay.plan.reading import once
 from assay.plan.series import A_A, why_not_counted
+from assay.plan.soaking import why_soaked
 from assay.records.run import Arm, Purpose, RunIntent, RunStatus
 from assay.records.state import CampaignState, RunRecord
 
@@ -68,7 +69,14 @@ def uncounted_tail(state: CampaignState, runs: Sequence[RunRecord]) -> list[RunR
 
 
 def intent(
-    state: CampaignState, *, purpose: Purpose, series: str, candidate: str | None, arm: Arm, why: str
+    state: CampaignState,
+    *,
+    purpose: Purpose,
+    series: str,
+    candidate: str | None,
+    arm: Arm,
+    why: str,
+    soak_s: float = 0.0,
 ) -> RunIntent:
     """The next run of a series; a candidate takes the prompts of the reference run just before it."""
     earlier = runs_of(state, series, candidate)
@@ -85,14 +93,16 @@ def intent(
         arm=arm,
         seed=seed,
         attempt=1 + len(uncounted_tail(state, earlier)),
-        why=why,
+        why=why + why_soaked(soak_s),
+        soak_s=soak_s,
     )
 
 
 @once
 def median_run_s(state: CampaignState) -> float:
-    """What a run costs here, from the runs so far; before the first it is assumed (`has_measured` says which)."""
-    durations = sorted(run.outcome.duration_s for run in state.runs if run.outcome and run.outcome.measures)
+    """What a run costs here without a soak, from the runs so far; before the first it is assumed (`has_measured`)."""
+    measured = [run.outcome for run in state.runs if run.outcome and run.outcome.measures]
+    durations = sorted(one.duration_s - (one.soak.soaked_s if one.soak else 0.0) for one in measured)
     return durations[len(durations) // 2] if durations else assumed_run_s(state.spec)
 
 

@@ -170,7 +170,7 @@ def _free_s(state: CampaignState) -> float:
     promising = sum(1 for result in state.screened.values() if result.promising)
     reserved_runs = 2 * budget.confirmation_brackets + 1
     reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
-    return budget.total_s - state.spent_s - reserved_runs * median_run_s(state)
+    return budget.total_s - state.spent_s - reserved_runs * median_run_s(state) - promising * budget.soak_s
 
 
 def _out_of_budget(state: CampaignState) -> bool:

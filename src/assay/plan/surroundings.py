@@ -9,6 +9,7 @@ from assay.plan.target_step import TargetStep, shares
 from assay.records.device import Box
 from assay.records.model_shape import ModelShape
 from assay.records.reasoning import Surroundings
+from assay.records.spec import Workload
 
 KIB, GIB = 2**10, 2**30
 
@@ -31,11 +32,19 @@ def _sentences(situation: Situation) -> Iterator[str]:
         yield f"{model.name or model.architecture}: {model.quantization}{size}."
     workload = situation.spec.workload
     yield (
-        f"{workload.concurrency} requests in flight, prompts of {_span(workload.input_tokens)} and answers of "
-        f"{_span(workload.output_tokens)} tokens."
+        f"{workload.concurrency} requests in flight, prompts of {_span(workload.prompt_tokens)} and answers of "
+        f"{_span(workload.output_tokens)} tokens{_prefix(workload)}."
     )
     if situation.step is not None:
         yield from _step(situation.step)
+
+
+def _prefix(workload: Workload) -> str:
+    tokens, groups = workload.shared_prefix_tokens, workload.shared_prefix_groups
+    if not tokens:
+        return ""
+    whose = "the same for all" if groups == 1 else f"one of {groups:,} prefixes"
+    return f"; the first {tokens:,} of a prompt ({workload.shared_share:.0%} on average) are shared, {whose}"
 
 
 def _machine(situation: Situation) -> str:

@@ -48,8 +48,7 @@ def target_step(shape: ModelShape, box: Box, served: Served, workload: Workload)
         shape, box, served.layout, memory_fraction=served.memory_fraction,
         cache_bytes_per_element=served.cache_bytes_per_element,
     )  # fmt: skip
-    prompt, answer = (math.ceil(sum(bounds) / 2) for bounds in (workload.input_tokens, workload.output_tokens))
-    load = serving.load_of_requests(prompt, answer)
+    load = _load(workload)
     if not budget.fits or not budget.sequences(load.reserved_tokens):
         return f"{shape.name} does not fit as {served.layout.name} on {box.name}, by calculation"
     running, held_back = serving.held(budget, load, workload.concurrency)
@@ -59,6 +58,13 @@ def target_step(shape: ModelShape, box: Box, served: Served, workload: Workload)
     return TargetStep(
         served=served, memory=budget, point=point, tokens_each=load.reserved_tokens, ceilings=ceilings
     )  # fmt: skip
+
+
+def _load(workload: Workload) -> Load:
+    """Mean lengths. A shared prefix is taken as cached: computed once and held once, and read by every decode step."""
+    prompt, answer = (math.ceil(sum(bounds) / 2) for bounds in (workload.input_tokens, workload.output_tokens))
+    load = serving.load_of_requests(prompt, answer)
+    return load.model_copy(update={"context_tokens": load.context_tokens + workload.shared_prefix_tokens})
 
 
 def _point(

@@ -14,7 +14,7 @@ from assay.probes.amd import read_amdsmi
 from assay.probes.devices import load_devices
 from assay.probes.files import Files
 from assay.probes.gpu_facts import with_facts
-from assay.probes.nvml import read_nvml
+from assay.probes.nvml import read_nvml, used_bytes
 from assay.probes.servers import program_of
 from assay.records.device import Device
 from assay.records.gpu import Gpu, GpuReading
@@ -40,6 +40,12 @@ def read_gpus(files: Files, nvml: Any = None, smi: Any = None) -> GpuReading:
         return reading
     devices = _devices()
     return reading.model_copy(update={"gpus": [_placed(files, with_facts(gpu, devices)) for gpu in reading.gpus]})
+
+
+def memory_used_bytes(nvml: Any = None) -> int | None:
+    """In use on all GPUs together, in a few calls; None where the driver does not say, and for AMD's."""
+    nvml = nvml or _module("pynvml")
+    return used_bytes(nvml) if nvml else None
 
 
 def identity(gpu: Gpu) -> GpuIdentity:

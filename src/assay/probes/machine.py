@@ -9,7 +9,7 @@ from assay.ports import Probe
 from assay.probes import findings as judged
 from assay.probes.disks import free_bytes
 from assay.probes.files import Files
-from assay.probes.gpus import read_gpus
+from assay.probes.gpus import memory_used_bytes, read_gpus
 from assay.probes.memory import available_bytes
 from assay.probes.snapshot import frequency_hz, read_machine, take
 from assay.probes.usage import Usage, load_1m, read_usage, shares
@@ -45,6 +45,10 @@ class MachineProbe:
     def stock(self) -> MachineSnapshot:
         """Everything about it, for `assay assess`: asks running servers what they are, and takes a second or two."""
         return take(self._files, self._folder, self._nvml)
+
+    def gpu_memory_bytes(self) -> int | None:
+        """Memory in use on all GPUs together."""
+        return memory_used_bytes(self._nvml)
 
     def findings(self) -> list[Finding]:
         """What will spoil a measurement here."""

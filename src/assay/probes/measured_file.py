@@ -18,8 +18,8 @@ HINT = (
     'a JSON object such as {"memory_read_bytes_per_s": 1.5e12, "bf16_flop_per_s": {"value": 3.1e14, "unit": '
     '"flop/s", "basis": "measured", "source": "..."}, "curves": []}'
 )
-SAID = frozenset({"device", "about", "chip", "readings", "problems", "took_s"})
-"""What the program that measures GPUs writes beside facts and curves."""
+SAID = frozenset({"device", "about", "chip", "readings", "problems", "took_s", "tries"})
+"""What the program that measures GPUs writes beside facts and curves, and in how many calls it was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

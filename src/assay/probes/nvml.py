@@ -40,6 +40,22 @@ def read_nvml(nvml: Any, program_of: Callable[[int], str | None] = lambda _: Non
             nvml.nvmlShutdown()
 
 
+def used_bytes(nvml: Any) -> int | None:
+    """Memory in use on all GPUs together; None without one, or where the driver does not say."""
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return None
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        return sum(int(nvml.nvmlDeviceGetMemoryInfo(handle).used) for handle in handles) if handles else None
+    except nvml.NVMLError:
+        return None
+    finally:
+        with suppress(nvml.NVMLError):
+            nvml.nvmlShutdown()
+
+
 def _read(nvml: Any, program_of: Callable[[int], str | None]) -> GpuReading:
     handles = []
     lost = []

@@ -13,6 +13,7 @@ from pydantic import Field
 from assay.records.base import Frozen
 from assay.records.ceilings import Ceilings, GpuCeilings
 from assay.records.estimate import MechanismCeiling, StepEstimate
+from assay.records.traced_step import HeldStep, TracedSteps
 
 Cause = Literal[
     "floor",
@@ -102,6 +103,8 @@ class TraceFacts(Frozen):
     """Of all devices."""
     top: list[KernelTime]
     """Longest first, over all devices."""
+    decode: TracedSteps | None = None
+    """Its decode steps, operation by operation, on the device with the most kernels; None where none is told apart."""
     notes: list[str] = Field(default_factory=list)
 
 
@@ -144,6 +147,8 @@ class MeasuredRun(Frozen):
     """Requests in flight, mean (the concurrency of a closed loop)."""
     output_tokens_per_s: float | None = None
     tpot_s: float | None = None
+    gap_s: float | None = None
+    """Median gap between two tokens of a stream: a decode step, as long as most steps hold no prompts."""
     ttft_s: float | None = None
     input_tokens: float | None = None
     output_tokens: float | None = None
@@ -188,5 +193,7 @@ class Characterization(Frozen):
     efficiency: Efficiency | None = None
     server: ServerTimes | None = None
     trace: TraceFacts | None = None
+    held: HeldStep | None = None
+    """The estimate held against the decode steps of the trace, operation by operation."""
     attributions: list[Attribution] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)

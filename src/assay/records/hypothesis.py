@@ -107,7 +107,8 @@ class Optimization(Frozen):
     regime_when: str = "true"
     """The same as a condition; where it is false the entry is planned all the same, and the plan says so."""
     verify: str = ""
-    """Proof that it is in force: `path = value` in the effective configuration; empty when there is none."""
+    """Proof that it is in force: `path = value` in the effective configuration, or several (`assay.plan.proof`); empty
+    when there is none."""
     excludes: list[str] = Field(default_factory=list)
     """Ids of optimizations of the same family: at most one of them can be in the stack."""
     requires: list[str] = Field(default_factory=list)

@@ -113,3 +113,5 @@ class LoadResult:
     """None with the reason in `gates` when nothing valid was measured."""
     gates: list[Gate]
     load_began_ns: int
+    windows_began_ns: int | None = None
+    """When the load was found to be steady; None when it never was."""

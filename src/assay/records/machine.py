@@ -9,6 +9,7 @@ from pydantic import Field
 
 from assay.records.base import Frozen
 from assay.records.launch import LaunchPrefix
+from assay.units import GIB_BYTES
 
 
 class GpuIdentity(Frozen):
@@ -51,11 +52,13 @@ class Machine(Frozen):
     def fingerprint(self) -> str:
         """Twelve hex digits over what a measurement depends on (kernel and Python versions left out).
 
+        Memory counts in whole GiB: what is left of it for programs changes by some MB with the kernel, and machines
+        of one kind lent one after the other would each be another one.
         What only machines with GPUs have is left out where there are none: their fingerprints stay what they were
         before GPUs were looked at.
         """
         without = {"kernel", "python", "os"} | (set() if self.gpus else {"gpus", "gpu_driver_major"})
-        facts = self.model_dump(exclude=without)
+        facts = self.model_dump(exclude=without) | {"memory_bytes": round(self.memory_bytes / GIB_BYTES) * GIB_BYTES}
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from assay.records.base import Flags, Frozen
 from assay.records.failure import Cause, Implication, Stage, todays_words
 from assay.records.hypothesis import Requantize
+from assay.records.soak import Soak
 
 
 class Purpose(StrEnum):
@@ -52,6 +53,8 @@ class RunIntent(Frozen):
     attempt: int = 1
     why: str
     """The planner's reason, in one sentence."""
+    soak_s: float = 0.0
+    """For how long the server is kept at its peak load once everything is measured; 0: it is not."""
     host: str = ""
     """Which machine made it, since its last start (a hash): filled in when the run begins."""
 
@@ -186,6 +189,8 @@ class RunOutcome(Frozen):
     measures: Measures | None = None
     points: dict[str, Measures] = Field(default_factory=dict)
     """What the further operating points of the workload measured, by name."""
+    soak: Soak | None = None
+    """None where none was asked for, or the run ended before it."""
     failure: Failure | None = None
     gates: list[Gate] = Field(default_factory=list)
     answers: AnswerCheck | None = None
@@ -193,6 +198,8 @@ class RunOutcome(Frozen):
     """The tokens themselves (reference runs are compared against)."""
     effective: dict[str, Any] = Field(default_factory=dict)
     """Configuration the server reported, the keys that matter."""
+    proofs: dict[str, str] = Field(default_factory=dict)
+    """By hypothesis: what the server reported that shows it in force; none where it reports nothing of it."""
     fallbacks: list[str] = Field(default_factory=list)
     """Log lines in which the engine says that it does something else than asked."""
     machine_before: dict[str, float | None] = Field(default_factory=dict)

@@ -81,7 +81,12 @@ class Workload(Frozen):
     concurrency: int = Field(default=8, ge=1, le=4096)
     """Streams in flight at any time (closed loop)."""
     input_tokens: tuple[int, int] = (24, 64)
-    """Prompt length, uniform in [low, high] tokens."""
+    """Prompt length, uniform in [low, high] tokens; a shared prefix comes before it and is not counted."""
+    shared_prefix_tokens: int = Field(default=0, ge=0, le=1_048_576)
+    """Tokens that every prompt opens with, word for word those of other prompts: a system prompt, a template, a
+    document that many ask about. 0: no prompt shares anything with another."""
+    shared_prefix_groups: int = Field(default=1, ge=1, le=1_048_576)
+    """How many different prefixes there are; each request opens with one of them, drawn at random."""
     output_tokens: tuple[int, int] = (16, 48)
     """Forced output length, uniform in [low, high] tokens."""
     window_s: float = Field(default=1.5, gt=0)
@@ -119,6 +124,17 @@ class Workload(Frozen):
         """Load of one run at the least: warm-up and windows of every operating point."""
         return (1 + len(self.points)) * (self.warmup_min_s + self.windows * self.window_s)
 
+    @property
+    def prompt_tokens(self) -> tuple[int, int]:
+        """Length of whole prompts, [low, high] tokens: the shared prefix and what is each one's own."""
+        low, high = self.input_tokens
+        return low + self.shared_prefix_tokens, high + self.shared_prefix_tokens
+
+    @property
+    def shared_share(self) -> float:
+        """Share of all prompt tokens that is shared: `prefix / (prefix + mean own)`."""
+        return self.shared_prefix_tokens / (self.shared_prefix_tokens + sum(self.input_tokens) / 2)
+
     def at(self, point: LoadPoint) -> Workload:
         """The workload of one of its further points."""
         changes = {
@@ -151,7 +167,9 @@ class Objective(Frozen):
     min_effect: float = Field(default=0.05, gt=0, lt=1)
     """Smallest relative effect worth adopting; "no-effect" means: the interval lies within plus or minus this."""
     max_loss: float | None = Field(default=None, ge=0, lt=1)
-    """Largest relative loss at any single operating point that may be adopted; absent: only the mean counts."""
+    """Largest relative loss at any single operating point that may be adopted: the interval there has to exclude a
+    larger one, else more pairs are made. Set below the noise of a few pairs, it lets little pass; absent: only the mean
+    counts."""
     constraints: list[Constraint] = Field(default_factory=list)
     """Service levels: adopted is only what is shown to keep to them. For example
     constraints = [{ metric = "ttft_p95_s", max_s = 0.5 }]"""
@@ -174,6 +192,24 @@ class Budget(Frozen):
     """Most brackets of one candidate when it is tested again on the stack."""
     confirmation_brackets: int = Field(default=6, ge=2)
     """Brackets of the final stack against the baseline, on fresh runs."""
+    soak_s: float = Field(default=60.0, ge=0)
+    """For how long what is about to be adopted is kept at its peak load (the operating point with most tokens in
+    flight), in a run that is made anyway: no crash, no failed request, no growing memory. 0: nothing is soaked."""
+
+    def contradictions(self) -> dict[str, str]:
+        """What it asks that cannot be, by key; a new question is refused for it.
+
+        No validator of this type: an earlier Assay took the smaller number, and its records must stay readable.
+        """
+        most = {"max_brackets": self.max_brackets, "composition_brackets": self.composition_brackets}
+        name, fewest = min(most.items(), key=lambda item: item[1])
+        if self.min_brackets <= fewest:
+            return {}
+        return {
+            "min_brackets": f"{self.min_brackets} brackets are wanted before any verdict, and {name} allows {fewest}: "
+            f"raise {name}, or set min_brackets = {fewest}"
+            + (" (one disturbed run may then decide by itself)" if fewest == 1 else "")
+        }
 
 
 class Statistics(Frozen):
@@ -209,6 +245,9 @@ class Gates(Frozen):
     """CPU of other processes, in cores. Engine threads spin at barriers, so one busy neighbour stalls all of them."""
     max_steal_share: float = Field(default=0.05, gt=0, le=1)
     """Share of CPU time that the hypervisor gives to others."""
+    max_memory_growth_per_hour: float = Field(default=0.10, gt=0)
+    """Of a server's memory under a soak, as a share of what it held: beyond it, and beyond what an allocator takes at
+    once (2 MiB), what is shown to grow and does not level off is a leak."""
 
 
 class Policy(Frozen):

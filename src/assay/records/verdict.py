@@ -73,7 +73,8 @@ class Verdict(Frozen):
     reason: str
     """One sentence a person can quote."""
     cause: str | None = None
-    """blocked and unstable: the failure's cause, or why it was not tried (`assay.plan.verdicts.NOT_TRIED`); undecided
+    """blocked and unstable: the failure's cause, what a soak showed of a server that lived (memory-growth,
+    errors-under-soak, hang), or why it was not tried (`assay.plan.verdicts.NOT_TRIED`); undecided
     without an effect: what stood in the way (invalid, budget, excluded, stack-failed, dial)."""
     line: str | None = None
     """The log line behind it."""

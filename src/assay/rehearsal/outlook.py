@@ -42,6 +42,8 @@ class Known:
     run_s: float
     launch_s: float
     run_s_source: str
+    launch_range_s: tuple[float, float] | None = None
+    """Between what a launch is guessed to lie; None: it was measured, or given."""
 
 
 def rehearse(
@@ -90,7 +92,7 @@ def rehearse(
         run_sd_source=known.run_sd_source,
         run_s=known.run_s,
         run_s_source=known.run_s_source,
-        assumptions=_assumptions(spec, hypotheses),
+        assumptions=[*_assumptions(spec, hypotheses), *_guessed(known, statistics.median(hours), ends)],
         advice=_advice(rehearsal, detectable, each, by_budget, say),
     )
 
@@ -199,6 +201,19 @@ def _assumptions(spec: CampaignSpec, hypotheses: Sequence[Hypothesis]) -> list[s
     if any(one.status == "planned" and not one.approved and one.optimization.tier >= asked for one in hypotheses):
         told.append("what the policy wants approved is taken as approved")
     return told
+
+
+def _guessed(known: Known, hours: float, ends: Sequence[CampaignState]) -> list[str]:
+    """What the guess of a launch does to the hours: each run has one launch."""
+    if known.launch_range_s is None:
+        return []
+    runs = statistics.median(len(end.runs) for end in ends)
+    low, high = (
+        max(0.0, hours + runs * (launch_s - known.launch_s) / SECONDS_PER_HOUR) for launch_s in known.launch_range_s
+    )
+    span = f"{known.launch_range_s[0]:.3g} s and {known.launch_range_s[1]:.3g} s"
+    then = f"{low:.2g} h to {high:.2g} h" if high >= 1 else f"{60 * low:.2g} min to {60 * high:.2g} min"
+    return [f"a launch is a guess, between {span}: the same runs take {then} then; --launch says which"]
 
 
 def _advice(rehearsal: _Rehearsal, detectable: float | None, each: int, by_budget: float, say: Say) -> list[str]:

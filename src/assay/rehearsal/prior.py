@@ -56,7 +56,7 @@ class PricedWorld(World):
         found = World.answer(self, intent, state)
         if found.status in {RunStatus.FAILED, RunStatus.NOT_APPLIED} and intent.candidate is not None:
             return found.model_copy(update={"duration_s": min(self.launch_s, self.duration_s)})
-        return found
+        return found.model_copy(update={"duration_s": found.duration_s + intent.soak_s}) if intent.soak_s else found
 
 
 def world_of(truths: Truths, *, run_sd: float, run_s: float, launch_s: float, seed: int) -> PricedWorld:

@@ -32,7 +32,8 @@ from assay.records.event import Event, EventKind
 from assay.records.hypothesis import Hypothesis, Optimization
 from assay.records.machine import EngineBuild, Machine, ModelFacts
 from assay.records.run import Failure, Measures, Quantiles, RunIntent, RunOutcome, RunStatus, Window
-from assay.records.spec import CampaignSpec
+from assay.records.soak import Soak
+from assay.records.spec import MAIN_POINT, CampaignSpec
 from assay.records.state import CampaignState
 from assay.units import NS_PER_S
 
@@ -52,6 +53,11 @@ def no_trouble(intent: RunIntent, nth: int) -> Trouble:  # noqa: ARG001 - the sh
     return None
 
 
+def stands(intent: RunIntent, nth: int) -> Soak:  # noqa: ARG001 - the shape of `World.soak`
+    """Every soak shows a stable server."""
+    return Soak(point=MAIN_POINT, concurrency=1, soaked_s=intent.soak_s, requests=1, failed=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """The hidden truth."""
@@ -69,6 +75,8 @@ class World:
     duration_s: float = 10.0
     trouble: Callable[[RunIntent, int], Trouble] = no_trouble
     """What goes wrong, given the intent and how many runs of this arm and series have ended before."""
+    soak: Callable[[RunIntent, int], Soak] = stands
+    """What a soak shows, where one is asked for; given the same."""
 
     def answer(self, intent: RunIntent, state: CampaignState) -> RunOutcome:
         """How this run ends."""
@@ -95,6 +103,7 @@ class World:
             reason="every gate passed",
             measures=measures(value(self.effects), with_latency=trouble is None),
             points={name: measures(value(effects)) for name, effects in further.items()},
+            soak=self.soak(intent, len(same)) if intent.soak_s else None,
             **common,
         )
 

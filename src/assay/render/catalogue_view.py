@@ -88,7 +88,8 @@ def _entry_rows(name: str, engines: Mapping[str, Sequence[Optimization]]) -> Ite
     yield from _claims(first)
     for engine, variants in engines.items():
         for one in variants:
-            yield engine, f"{one.versions or 'any version'}: {_change(one)}"
+            proof = f"; in force when {one.verify}" if one.verify else ""
+            yield engine, f"{one.versions or 'any version'}: {_change(one)}{proof}"
 
 
 def _bonds(first: Optimization) -> Iterator[tuple[str, str]]:

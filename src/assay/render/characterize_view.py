@@ -15,6 +15,7 @@ from assay.records.estimate import OperatingPoint, StepEstimate
 from assay.render import estimate_words as words
 from assay.render.bench_words import time_words
 from assay.render.gpu_ceilings_rows import gpu_rows
+from assay.render.held_view import held_view, steps_view
 from assay.render.words import NOTHING, number_words
 
 BAR = 30
@@ -44,9 +45,14 @@ def characterize_view(found: Characterization) -> RenderableType:
     parts += _run(found)
     if found.trace is not None:
         parts += _trace(found.trace)
+        if found.held is not None:
+            parts += held_view(found.held, found.trace)
+        elif found.trace.decode is not None:
+            parts += steps_view(found.trace.decode)
     for attribution in found.attributions:
         parts += _attribution(attribution)
-    notes = list(dict.fromkeys([*found.notes, *(note for each in found.attributions for note in each.notes)]))
+    held = found.held.notes if found.held else []
+    notes = list(dict.fromkeys([*found.notes, *held, *(note for each in found.attributions for note in each.notes)]))
     if notes:
         parts += [Text("\nto know", style="bold"), _bullets(notes)]
     return Group(*parts)

@@ -150,12 +150,14 @@ def _capacity(facts: StepFacts) -> str:
 
 def _facts(outlook: Outlook) -> Table:
     hours = f"{_hours(outlook.hours_median)} (90%: {_hours(outlook.hours_p90)}) of {_hours(outlook.budget_hours)}"
-    detectable = "none of those tried" if outlook.detectable is None else f"{outlook.detectable:.1%}"
+    found = (
+        "no effect of those tried" if outlook.detectable is None else f"effects of {outlook.detectable:.1%} and above"
+    )
     table = Table.grid(padding=(0, 2))
     for name, value in (
         ("measuring", f"{hours}; {outlook.runs_median:.0f} runs; {outlook.ended_by_budget:.0%} end by the budget"),
         ("adopted", f"{outlook.adopted_mean:.2f} on average, {outlook.adopted_useless:.3f} of them useless"),
-        ("found with 80%", f"effects of {detectable} and above"),
+        ("found with 80%", found),
         ("false adoption", f"{_chance(outlook.false_adoption)} of campaigns in which nothing helps"),
         ("noise", f"{100 * outlook.run_sd:.2f}% from run to run ({outlook.run_sd_source})"),
         ("a run", f"{words.duration_words(outlook.run_s)} ({outlook.run_s_source})"),

@@ -59,9 +59,14 @@ def read_spec(path: Path, *, declared: CampaignSpec | None = None) -> CampaignSp
         try:
             # Strict, and by way of JSON: "8" is no number and 1 no true, but a list still makes a tuple.
             whole = data if declared is None else filled(data, declared)
-            return CampaignSpec.model_validate_json(json.dumps(whole, default=_foreign), strict=True)
+            spec = CampaignSpec.model_validate_json(json.dumps(whole, default=_foreign), strict=True)
         except ValidationError as error:
             problems = _problems(error, path, text, data)
+        else:
+            impossible = {} if declared is not None else spec.budget.contradictions()
+            if not impossible:
+                return spec
+            problems = [f"{_place(path, text, ('budget', key))}: {problem}" for key, problem in impossible.items()]
     raise UsageError("\n".join(problems), hint=f"correct {path.name}; `assay init` writes one with every key explained")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from assay.kernels.tiles import MoeConfig
 from assay.lab.on_gpu.expert_data import FP8_BLOCK, Batch, Experts
 
 Call = Callable[[], Any]
@@ -73,10 +74,10 @@ def torch_grouped(held: Experts, batch: Batch) -> Call:
     return call
 
 
-def _called(experts: Callable[..., Any], held: Experts, batch: Batch) -> Call:
+def _called(experts: Callable[..., Any], held: Experts, batch: Batch, **more: Any) -> Call:
     """A function that has our kernel's signature, on this layer and batch."""
-    scales = {"w13_scale": held.w13_scale, "w2_scale": held.w2_scale, "expert_map": held.expert_map}
-    return lambda: experts(batch.x, held.w13, held.w2, batch.weights, batch.ids, **scales)
+    options = {"w13_scale": held.w13_scale, "w2_scale": held.w2_scale, "expert_map": held.expert_map, **more}
+    return lambda: experts(batch.x, held.w13, held.w2, batch.weights, batch.ids, **options)
 
 
 def plain_triton(held: Experts, batch: Batch) -> Call:
@@ -86,13 +87,13 @@ def plain_triton(held: Experts, batch: Batch) -> Call:
     return _called(plain_moe, held, batch)
 
 
-def ours(held: Experts, batch: Batch) -> Call:
-    """Assay's own kernel."""
+def ours(held: Experts, batch: Batch, config: MoeConfig | None = None) -> Call:
+    """Assay's own kernel, with the tiles that it chooses or with the given ones."""
     try:
         from assay.kernels.moe import fused_moe  # noqa: PLC0415 - Triton may be absent
     except ImportError as error:
         raise Unavailable(f"assay.kernels.moe: {error}") from error
-    return _called(fused_moe, held, batch)
+    return _called(fused_moe, held, batch, config=config)
 
 
 def vllm(held: Experts, batch: Batch, config: dict[str, int] | None = None) -> Call:

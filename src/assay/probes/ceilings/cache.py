@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,6 +15,11 @@ from assay.records.ceilings import Ceilings, Measurement
 
 FOLDER = "ceilings-2"
 """Another number when what is measured changes: 2 reads plain weights from a mapped file."""
+
+CUT_SHORT = frozenset({"no time was left for it", "the program ended before it"})
+"""What a program says of a part that time ran out for (`gpu_program`)."""
+MOST_TRIES = 2
+"""Calls after which a record that time cuts short again and again is taken as it is."""
 
 
 def path(name: str) -> Path:
@@ -30,6 +36,34 @@ def keep(place: Path, text: str) -> None:
             target = Path(scratch) / place.name
             target.write_text(text, encoding="utf-8")
             target.replace(place)
+
+
+def cut_parts(record: Mapping[str, Any]) -> list[str]:
+    """Parts of a program's record that time ran out for, while it is worth trying them once more."""
+    if int(record.get("tries", 1)) >= MOST_TRIES:
+        return []
+    return [part for part, why in (record.get("problems") or {}).items() if str(why) in CUT_SHORT]
+
+
+def joined(known: Mapping[str, Any], fresh: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A record that was cut short and what one more call measured (None: nothing); the fresh where there are both."""
+    tries = int(known.get("tries", 1)) + 1
+    if fresh is None:
+        return {**known, "tries": tries}
+    curves = {(one["collective"], one["world"], one["algorithm"]): one for one in known.get("curves", [])}
+    curves |= {(one["collective"], one["world"], one["algorithm"]): one for one in fresh.get("curves", [])}
+    before = known.get("problems") or {}
+    open_parts = {
+        part: why for part, why in (fresh.get("problems") or {}).items() if str(why) not in CUT_SHORT or part in before
+    }
+    return {
+        **fresh,
+        "facts": {**known.get("facts", {}), **fresh.get("facts", {})},
+        "curves": list(curves.values()),
+        "readings": [*known.get("readings", []), *fresh.get("readings", [])],
+        "problems": open_parts,
+        "tries": tries,
+    }
 
 
 def remembered(fingerprint: str, library: str | None) -> Ceilings | None:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from assay.errors import EngineError, UsageError
 from assay.probes.ceilings import cache
@@ -32,6 +33,8 @@ def gpu_ceilings(
 ) -> GpuCeilings:
     """What was measured of this machine's GPUs before, else measured now (one to two minutes) and kept.
 
+    A record that time cut short is measured once more with the next call, and both are joined.
+
     Args:
         machine: this one, with GPUs.
         again: measure anew.
@@ -45,19 +48,36 @@ def gpu_ceilings(
     if any(gpu.mig for gpu in machine.gpus):
         raise NotMeasurable("MIG is on: a slice of a GPU has other ceilings than the GPU")
     kept = cache.path(KEPT_AS + machine.fingerprint)
-    if not again:
-        try:
-            return read(kept, machine.fingerprint)
-        except UsageError:
-            pass  # not there, or of another version: measured now
+    known = None if again else _known(kept, machine.fingerprint)
+    if known is not None and not cache.cut_parts(known):
+        return read(kept, machine.fingerprint)
     with tempfile.TemporaryDirectory(prefix="assay-gpu-") as folder:
         out = Path(folder) / "gpu.json"
-        _measure(program, out)
-        found = read(out, machine.fingerprint)
-        if not found.facts:
+        try:
+            _measure(program, out)
+            found = read(out, machine.fingerprint)
+        except (NotMeasurable, UsageError):
+            if known is None:
+                raise
+            cache.keep(kept, json.dumps(cache.joined(known, None)))  # what there was before goes on counting
+            return read(kept, machine.fingerprint)
+        if not found.facts and known is None:
             raise NotMeasurable(f"nothing that was measured was right: {'; '.join(found.problems.values())[:300]}")
+        if known is not None:
+            out.write_text(json.dumps(cache.joined(known, json.loads(out.read_bytes()))), encoding="utf-8")
+            found = read(out, machine.fingerprint)
         cache.keep(kept, out.read_text(encoding="utf-8"))
     return found
+
+
+def _known(kept: Path, fingerprint: str) -> dict[str, Any] | None:
+    """A record of an earlier call as it was written; None: there is none that can be read."""
+    try:
+        read(kept, fingerprint)
+        known: dict[str, Any] = json.loads(kept.read_bytes())
+    except (UsageError, OSError, ValueError):
+        return None
+    return known
 
 
 def read(path: Path, fingerprint: str = "") -> GpuCeilings:

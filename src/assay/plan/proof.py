@@ -1,0 +1,123 @@
+"""An entry's own proof that it is in force (`verify`), held against what the server reports.
+
+`path = value` asks for one key of the effective configuration. Several are parted by `;`, and each has to hold as far
+as it is reported; several values are parted by `|`, and one of them is enough. A value may be
+
+- a text or a number, in any case of letters; `*` stands for anything: `*trtllm*`;
+- `--flag`: what the arm gives that flag;
+- `$NAME`: what the arm gives that variable; `$NAME*` what begins with it.
+
+A path that the server does not report proves nothing, and refutes nothing.
+
+>>> verify, asked = "kernel_config.moe_backend = --moe-backend", {"--moe-backend": "triton"}
+>>> refuted(verify, asked, {}, {"kernel_config.moe_backend": "auto"})
+'the server reports kernel_config.moe_backend = auto, not triton'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.records.base import Flags
+
+SECTIONS = ("", "engine.")
+"""Where a path is looked for: as it is, else in the configuration that vLLM's log tells."""
+LOG = "log."
+_PATH = re.compile(r"^[A-Za-z_][\w.\[\]-]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """One key, and the values that prove it."""
+
+    path: str
+    values: tuple[str, ...]
+
+
+def proofs(text: str) -> list[Proof]:
+    """The parts of a `verify`.
+
+    Raises:
+        ValueError: it is none; says what is wrong.
+    """
+    return [_proof(part) for part in text.split(";")] if text.strip() else []
+
+
+def refuted(text: str, flags: Flags, env: Mapping[str, str], effective: Mapping[str, Any]) -> str | None:
+    """What the server reports against it; None where it confirms it or tells nothing."""
+    for proof in _readable(text):
+        reported = _reported(proof.path, effective)
+        wanted = _wanted(proof, flags, env)
+        if reported is not None and wanted and not any(_is(_each(proof.path, reported), one) for one in wanted):
+            return f"the server reports {proof.path} = {_shown(reported)}, not {' or '.join(wanted)}"
+    return None
+
+
+def proved(text: str, flags: Flags, env: Mapping[str, str], effective: Mapping[str, Any]) -> str | None:
+    """What the server reports for it, as `path = value`; None where it reports none of it."""
+    told = [
+        f"{proof.path} = {_shown(reported)}"
+        for proof in _readable(text)
+        if (reported := _reported(proof.path, effective)) is not None and _wanted(proof, flags, env)
+    ]
+    return "; ".join(told) or None
+
+
+def _readable(text: str) -> list[Proof]:
+    """An entry's proof was checked when it was read; what a person wrote into a document may be none."""
+    try:
+        return proofs(text)
+    except ValueError:
+        return []
+
+
+def _proof(part: str) -> Proof:
+    path, equals, values = (word.strip() for word in part.partition("="))
+    wanted = tuple(value.strip() for value in values.split("|"))
+    if not equals or not _PATH.match(path) or not all(wanted):
+        raise ValueError(f"{part.strip()!r} is not `path = value`, or `path = value | value`")
+    return Proof(path=path, values=wanted)
+
+
+def _reported(path: str, effective: Mapping[str, Any]) -> Any:
+    return next((effective[key] for section in SECTIONS if (key := section + path) in effective), None)
+
+
+def _wanted(proof: Proof, flags: Flags, env: Mapping[str, str]) -> list[str]:
+    """The values, with those of the arm in place of their names; what the arm does not give asks for nothing."""
+    found = []
+    for value in proof.values:
+        name = value.rstrip("*")
+        if value.startswith("--"):
+            asked = flags.get(value)
+            found += [] if asked is None else [_shown(asked)]
+        elif value.startswith("$"):
+            found += [env[name[1:]] + value[len(name) :]] if name[1:] in env else []
+        else:
+            found.append(value)
+    return found
+
+
+def _each(path: str, reported: Any) -> list[str]:
+    """What was reported as texts: a log may tell of several layers or models, a configuration's list is one value."""
+    several = isinstance(reported, list) and path.startswith(LOG)
+    return [_shown(one) for one in reported] if several else [_shown(reported)]
+
+
+def _is(reported: list[str], wanted: str) -> bool:
+    pattern = re.compile(".*".join(re.escape(part) for part in wanted.split("*")), re.IGNORECASE)
+    return any(pattern.fullmatch(text) or _same_number(text, wanted) for text in reported)
+
+
+def _same_number(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

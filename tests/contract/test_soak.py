@@ -1,0 +1,104 @@
+"""A soak of real server processes: a slow leak and a late crash that no measured window reaches are caught by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay import api, wiring
+from assay.campaign.bench import Bench
+from assay.campaign.run_protocol import make_run
+from assay.plan.arms import arm_with, baseline_arm
+from assay.plan.fold import fold
+from assay.plan.soaking import told
+from assay.records.run import Purpose, RunIntent, RunOutcome, RunStatus
+from assay.records.spec import Budget, CampaignSpec, Gates, Policy, Quality, Target, Workload
+from assay.render.progress import for_stream
+from assay.store.record import SqliteRecord
+from assay.store.spec_file import read_spec
+from tests.contract.test_rehearsal_faults import ENTRY
+
+pytestmark = pytest.mark.slow
+SOAK_S = 3.0
+FAULTS = {
+    "leak": 'kind = "leak", leak_bytes = 262144, leak_limit_bytes = 536870912',
+    "crash": 'kind = "crash", after_requests = 150',
+}
+WORLD = "[launch]\nweights_s = 1\nmemory_s = 1\ncapture_s = 1\n"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder = tmp_path_factory.mktemp("soak")
+    world = WORLD
+    (folder / "catalogue").mkdir()
+    for name, fault in FAULTS.items():
+        world += f'[[flags]]\nname = "--{name}"\n[[flags.truth]]\nfault = {{ {fault} }}\n'
+        (folder / "catalogue" / f"{name}.toml").write_text(ENTRY.format(kind=name), encoding="utf-8")
+    (folder / "world.toml").write_text(world, encoding="utf-8")
+    api.init(folder, spec(folder))
+    api.plan(folder)
+    with SqliteRecord(folder / "assay.db") as record, record.lock(), for_stream(plain=True) as progress:
+        state = fold(record.events())
+        target = read_spec(folder / "assay.toml", declared=state.spec).target
+        with wiring.bench(folder, record, state, target, progress, "here") as found:
+            yield found
+
+
+def spec(folder: Path) -> CampaignSpec:
+    flags = {"--world": str(folder / "world.toml"), "--time-scale": 20, "--box": "1xH100-SXM"}
+    return CampaignSpec(
+        name="soak",
+        target=Target(engine="rehearsal", model="qwen2.5-7b", flags=flags, start_timeout_s=20),
+        workload=Workload(concurrency=4, input_tokens=(60, 70), output_tokens=(200, 260), window_s=0.3, windows=2,
+                          warmup_min_s=0.1, warmup_max_s=6.0),
+        budget=Budget(total_s=600, soak_s=SOAK_S),
+        quality=Quality(probes=8),
+        gates=Gates(max_foreign_cores=64, max_steal_share=1),
+        policy=Policy(builtin_catalogue=False, catalogue=["catalogue"]),
+    )  # fmt: skip
+
+
+def soaked(bench: Bench, name: str | None) -> RunOutcome:
+    target = bench.state.spec.target
+    deltas = [one for one in bench.state.hypotheses if one.id == name]
+    return make_run(
+        bench,
+        RunIntent(
+            run_id=f"r-{name}", purpose=Purpose.COMPOSITION, series="composition:test", candidate=name, seed=1,
+            arm=arm_with(target, deltas) if deltas else baseline_arm(target), why="test", soak_s=SOAK_S,
+        ),
+    )  # fmt: skip
+
+
+def test_a_server_that_is_well_stands_it(bench: Bench) -> None:
+    outcome = soaked(bench, None)
+
+    assert outcome.status is RunStatus.OK
+    assert outcome.soak is not None
+    assert outcome.soak.passed, told(outcome.soak)
+    assert outcome.soak.soaked_s >= 0.9 * SOAK_S  # to the last look
+    assert outcome.soak.requests > 30
+
+
+def test_a_slow_leak_is_seen_as_growing_memory_and_what_was_measured_counts(bench: Bench) -> None:
+    outcome = soaked(bench, "leak")
+
+    assert outcome.status is RunStatus.OK
+    assert outcome.measures is not None
+    assert outcome.soak is not None
+    assert outcome.soak.grows, told(outcome.soak)
+    [trend] = outcome.soak.memory
+    requests_per_s = outcome.soak.requests / outcome.soak.soaked_s
+    assert 0.5 * 262144 * requests_per_s < trend.bytes_per_s < 2 * 262144 * requests_per_s
+
+
+def test_a_crash_that_only_comes_later_is_a_failed_run_that_says_when(bench: Bench) -> None:
+    outcome = soaked(bench, "crash")
+
+    assert outcome.status is RunStatus.FAILED
+    assert outcome.failure is not None
+    assert str(outcome.failure.cause) == "illegal-memory-access"
+    assert "into a soak at peak load" in outcome.reason

@@ -1,0 +1,184 @@
+"""An entry's own proof is held against what the server reports, and against nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.catalogue.loader import builtin_folder, load_files
+from assay.engines import sglang_log, vllm_log
+from assay.errors import UsageError
+from assay.plan.proof import proofs, proved, refuted
+from assay.records.hypothesis import Optimization
+from assay.records.run import RunOutcome
+
+CAMPAIGN = Path(__file__).parents[2] / "examples" / "vllm-cpu"
+VLLM_H200 = """\
+(EngineCore pid=771) INFO 11-30 02:09:06 [cuda.py:422] Using AttentionBackendEnum.FLASHINFER backend.
+(EngineCore pid=771) INFO 11-30 02:09:06 [nvfp4.py:208] Using 'FLASHINFER_B12X' NvFp4 MoE backend out of potential backends: ['FLASHINFER_B12X', 'MARLIN'].
+(EngineCore pid=771) INFO 11-30 02:09:07 [unquantized.py:302] Using FlashInfer CUTLASS Unquantized MoE backend out of potential backends: ['TRITON', 'FlashInfer CUTLASS'].
+(EngineCore pid=771) INFO 11-30 02:09:08 [cuda_communicator.py:265] Using ['CUSTOM', 'PYNCCL'] all-reduce backends (in dispatch order) for group 'tp:0' out of potential backends: ['CUSTOM', 'PYNCCL'].
+(EngineCore pid=771) INFO 11-30 02:09:08 [cuda_communicator.py:201] Using DeepEPLLAll2AllManager all2all manager.
+(EngineCore pid=771) INFO 11-30 02:09:08 [topk_topp_sampler.py:39] FlashInfer top-p/top-k sampling disabled via VLLM_USE_FLASHINFER_SAMPLER=0.
+(EngineCore pid=771) WARNING 11-30 02:09:23 [fused_moe.py:1107] Using default MoE config. Performance might be sub-optimal! Config file not found at /opt/eng/vllm/E=64,N=768.json
+(EngineCore pid=771) INFO 11-30 02:09:23 [fused_moe.py:1090] Using configuration from /tuned/E=64,N=1536.json for MoE layer.
+(APIServer pid=507) INFO 11-30 02:08:47 [vllm.py:1109] Asynchronous scheduling is enabled.
+"""  # noqa: E501 - lines of a log
+SGLANG_H200 = """\
+[2026-11-30 02:26:13] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 6954887, K size: 39.80 GB, V size: 39.80 GB
+[2026-11-30 02:26:14] Capture target prefill CUDA graph begin. backend=breakable, num_tokens=[4, 8], avail mem=55.08 GB
+Capturing num tokens (num_tokens=8192 avail_mem=55.08 GB):   0%|          | 0/58 [00:00<?, ?it/s][2026-11-30 02:27:19] Using default MoE kernel config. Performance might be sub-optimal! Config file not found at /opt/E=64.json
+[2026-11-30 02:27:39] Capture target decode CUDA graph begin. backend=full, num_tokens_per_req=1, bs=[1, 2, 4]
+[2026-11-30 02:27:47] Capture target decode CUDA graph end. elapsed=7.45 s, mem usage=0.12 GB, avail mem=53.73 GB.
+[2026-11-30 02:27:47] Tree cache initialized: source=default impl=RadixCache hybrid_swa=False hierarchical=False streaming_wrapped=False
+"""  # noqa: E501 - lines of a log
+
+
+def entry(name: str, engine: str, number: int = 0) -> Optimization:
+    files = {one.id: one for one in load_files([builtin_folder()])}
+    return files[name].engines[engine][number]
+
+
+def said(name: str, engine: str, effective: dict[str, Any], number: int = 0) -> str | None:
+    """Against an entry's proof, by what the engine reported when the entry's own flags were given."""
+    one = entry(name, engine, number)
+    return refuted(one.verify, one.flags, one.env, effective)
+
+
+@pytest.mark.parametrize(
+    ("text", "effective", "words"),
+    [
+        ("a.b = 8", {"a.b": 8.0}, None),
+        ("a.b = 8", {"a.b": "16"}, "the server reports a.b = 16, not 8"),
+        ("a.b = true", {"a.b": True}, None),
+        ("a.b = Triton | *cutlass*", {"a.b": "FLASHINFER_CUTLASS"}, None),
+        ("a.b = Triton | *cutlass*", {"a.b": "marlin"}, "not Triton or *cutlass*"),
+        ("a.b = --tp", {"a.b": 4}, "a.b = 4, not 8"),
+        ("a.b = $DIR*", {"a.b": "/tuned/x.json"}, None),
+        ("a.b = $DIR*", {"a.b": "/builtin/x.json"}, "not /tuned*"),
+        ("a.b = --absent", {"a.b": 4}, None),
+        ("a.b = 8", {}, None),
+        ("a.b = 8", {"engine.a.b": 4}, "a.b = 4"),
+        ("log.a = x", {"log.a": ["y", "x"]}, None),
+        ("log.a = x", {"log.a": ["y", "z"]}, "log.a"),
+        ("a.b = none | 0", {"a.b": [2, 0]}, "a.b = [2, 0]"),
+        ("a = 1; b = 2", {"a": 1, "b": 3}, "b = 3"),
+    ],
+)
+def test_what_is_reported_otherwise_refutes_and_what_is_not_reported_does_not(
+    text: str, effective: dict[str, Any], words: str | None
+) -> None:
+    found = refuted(text, {"--tp": 8}, {"DIR": "/tuned"}, effective)
+
+    assert (found is None) if words is None else (words in str(found))
+
+
+def test_a_proof_is_told_in_the_servers_own_words_and_not_where_it_reports_nothing() -> None:
+    assert proved("a = --tp; b = 2", {"--tp": 8}, {}, {"a": 8}) == "a = 8"
+    assert proved("a = --tp", {"--tp": 8}, {}, {}) is None
+    assert proved("", {}, {}, {"a": 8}) is None
+    assert proved("look at the log", {}, {}, {"look": 8}) is None
+
+
+@pytest.mark.parametrize("text", ["a", "= 8", "a =", "a b = 8", "a = 1;", "a = 1 || 2"])
+def test_a_proof_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not `path = value`"):
+        proofs(text)
+
+
+@pytest.mark.parametrize(
+    ("verify", "words"), [("nonsense", "is not `path = value`"), ("a = --other", "does not set --other")]
+)
+def test_an_entry_with_a_proof_that_proves_nothing_is_refused_with_its_file(
+    tmp_path: Path, verify: str, words: str
+) -> None:
+    text = 'id = "x"\ntitle = "x"\ntier = 1\nnumerics = "exact"\npredicted = [0, 0.1]\nmechanism = "m"\nrisk = "r"\n'
+    table = f'[engines.vllm]\nflags = {{ "--max-num-seqs" = 8 }}\nverify = "{verify}"\n'
+    (tmp_path / "x.toml").write_text(text + table, encoding="utf-8")
+
+    with pytest.raises(UsageError, match=words):
+        load_files([tmp_path])
+
+
+def test_what_a_vllm_log_tells_of_kernels_proves_and_refutes_the_entries_that_choose_them() -> None:
+    told = vllm_log.facts(VLLM_H200)
+
+    assert told["log.moe_backend"] == ["FLASHINFER_B12X", "FlashInfer CUTLASS"]
+    assert told["log.moe_config"] == ["default", "/tuned/E=64,N=1536.json"]
+    for name, number in (("attention-flashinfer", 0), ("attention-flashinfer", 1), ("moe-runner-b12x", 0)):
+        assert said(name, "vllm", told, number) is None
+    assert "log.attention_backend = FLASHINFER" in str(said("attention-triton", "vllm", told))
+    assert said("moe-runner-cutlass", "vllm", told) is None
+    assert "log.moe_backend" in str(said("moe-runner-marlin", "vllm", told))
+    assert "log.all_reduce = 'CUSTOM', 'PYNCCL'" in str(said("symm-mem-all-reduce", "vllm", told))
+    assert "log.sampler = disabled" in str(said("flashinfer-sampler", "vllm", told))
+    assert said("deepep-all-to-all", "vllm", told) is None
+    tuned = entry("moe-tuned-config", "vllm")
+    assert refuted(tuned.verify, {}, {"VLLM_TUNED_CONFIG_FOLDER": "/tuned"}, told) is None
+    assert refuted(tuned.verify, {}, {"VLLM_TUNED_CONFIG_FOLDER": "/elsewhere"}, told) is not None
+
+
+def test_what_an_sglang_log_tells_of_graphs_and_caches_proves_and_refutes_the_entries_that_choose_them() -> None:
+    told = sglang_log.facts(SGLANG_H200)
+
+    assert (told["log.decode_graph"], told["log.prefill_graph"], told["log.cuda_graph_s"]) == (
+        "full",
+        "breakable",
+        7.45,
+    )
+    assert told["log.moe_config"] == "default"
+    assert said("piecewise-cuda-graph", "sglang", told) is None
+    assert "log.prefill_graph = breakable" in str(said("piecewise-cuda-graph", "sglang", told, 1))
+    assert "log.decode_graph = full" in str(said("graphs-off", "sglang", told))
+    assert "log.kv_dtype = bfloat16" in str(said("kv-fp8", "sglang", told))
+    assert "log.tree_cache = RadixCache" in str(said("prefix-cache-off", "sglang", told))
+    assert "log.hierarchical = False" in str(said("hierarchical-cache", "sglang", told))
+
+
+def test_a_flag_that_sglang_keeps_in_a_field_of_another_name_is_held_against_that_field() -> None:
+    assert said("fp8-gemm-cutlass", "sglang", {"fp8_gemm_runner_backend": "cutlass"}) is None
+    assert "fp8_gemm_runner_backend = auto" in str(
+        said("fp8-gemm-cutlass", "sglang", {"fp8_gemm_runner_backend": "auto"})
+    )
+
+
+def outcomes() -> list[tuple[list[str], RunOutcome]]:
+    """The runs of a real vLLM on a CPU: what was changed in each, and how it ended."""
+    from assay.plan.fold import fold
+    from assay.store.reader import read_events
+
+    state = fold(read_events(CAMPAIGN / "assay.db"))
+    return [(run.intent.arm.deltas, run.outcome) for run in state.runs if run.outcome is not None]
+
+
+def test_no_run_of_a_recorded_campaign_that_counted_is_refuted_by_its_entries_proof() -> None:
+    served = {one.id: one.engines["vllm"][0] for one in load_files([builtin_folder()]) if "vllm" in one.engines}
+    told = 0
+    for deltas, outcome in outcomes():
+        for name in (each for each in deltas if each in served):
+            one = served[name]
+            found = refuted(one.verify, one.flags, one.env, outcome.effective)
+            assert found is None or outcome.status != "ok", (name, found)
+            told += proved(one.verify, one.flags, one.env, outcome.effective) is not None
+    assert told > 0
+
+
+def test_every_entry_that_can_be_launched_names_its_proof_but_those_that_no_engine_tells_of() -> None:
+    """What changes NCCL's or OpenMP's variables, statistics of the log, or what is only logged for debugging."""
+    files = load_files([builtin_folder()])
+    without = {
+        engine: {
+            file.id for file in files for one in file.engines.get(engine, []) if not (one.needs_work or one.verify)
+        }
+        for engine in ("vllm", "sglang")
+    }
+
+    assert without["vllm"] == {
+        "continuous-decode-steps", "cpu-backend-all-cores", "logging-off", "nccl-protocol-ll",
+        "pcie-one-shot-all-reduce", "shared-expert-apart", "tokenizer-workers",
+    }  # fmt: skip
+    assert without["sglang"] == {
+        "continuous-decode-steps", "fuse-allreduce-rmsnorm", "logging-off", "nccl-protocol-ll", "omp-one-thread",
+    }  # fmt: skip

@@ -1,0 +1,194 @@
+"""What is about to be adopted is soaked in a run that is made anyway, and what does not stand it does not ship."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from assay.plan.fold import fold
+from assay.plan.forecast import describe_next
+from assay.plan.next_step import next_step
+from assay.plan.soaking import due_s, peak
+from assay.records.event import Event
+from assay.records.run import Purpose, RunIntent
+from assay.records.soak import MemoryTrend, Soak
+from assay.records.spec import CampaignSpec, LoadPoint, Workload
+from assay.records.state import CampaignState
+from assay.units import MIB_BYTES
+from tests.unit.simulated_world import Journal, World, completed, drive, hypothesis, kinds, perform, small_spec, start
+
+SOAK_S = 30.0
+GOOD = {"good": 0.3}
+RESTS = Soak(point="main", concurrency=8, soaked_s=SOAK_S, requests=100, failed=0)
+
+
+def grows(mib_per_s: float = 2.0) -> Soak:
+    rate = mib_per_s * MIB_BYTES
+    trend = MemoryTrend(
+        where="server", num_samples=40, span_s=20, begin_bytes=2**30, end_bytes=2**30 + round(20 * rate),
+        bytes_per_s=rate, low_bytes_per_s=0.9 * rate, high_bytes_per_s=1.1 * rate,
+        tolerated_bytes_per_s=0.1 * MIB_BYTES, levels_off=False,
+    )  # fmt: skip
+    return RESTS.model_copy(update={"memory": [trend]})
+
+
+def soaking(found: dict[frozenset[str], Soak]) -> Callable[[RunIntent, int], Soak]:
+    """By the arm's deltas; every other arm stands it."""
+
+    def soak(intent: RunIntent, nth: int) -> Soak:
+        return found.get(frozenset(intent.arm.deltas), RESTS)
+
+    return soak
+
+
+def spec(**budget: Any) -> CampaignSpec:
+    plain = small_spec()
+    return plain.model_copy(update={"budget": plain.budget.model_copy(update={"soak_s": SOAK_S, **budget})})
+
+
+def campaign(
+    found: dict[frozenset[str], Soak] | None = None, effects: dict[str, float] | None = None, **budget: Any
+) -> CampaignState:
+    effects = effects or GOOD
+    journal = start([hypothesis(name, number) for number, name in enumerate(effects, start=1)], spec(**budget))
+    drive(journal, World(effects=effects, run_sd=0.005, soak=soaking(found or {})))
+    return journal.state
+
+
+def soaked(state: CampaignState) -> list[tuple[Purpose, str | None, list[str]]]:
+    return [(r.intent.purpose, r.intent.candidate, r.intent.arm.deltas) for r in state.runs if r.intent.soak_s]
+
+
+LEAKS = frozenset({"good"})
+
+
+def test_the_first_run_of_a_candidate_in_composition_is_soaked_and_no_run_is_added() -> None:
+    state = campaign()
+
+    assert soaked(state) == [(Purpose.COMPOSITION, "good", ["good"])]
+    assert completed(state) == completed(campaign(soak_s=0.0))
+    assert kinds(state) == {"good": "adopted"}
+    assert "soaked for 30 s at 8 streams: 100 requests, none failed" in state.verdicts["good"].reason
+    assert state.headline is not None
+    assert "stable for 30 s at its peak load" in state.headline.sentence
+
+
+def test_a_soak_changes_no_effect() -> None:
+    with_soak, without = (
+        campaign(effects={"good": 0.3, "none": 0.0}),
+        campaign(effects={"good": 0.3, "none": 0.0}, soak_s=0),
+    )
+
+    assert {n: v.effect for n, v in with_soak.verdicts.items()} == {n: v.effect for n, v in without.verdicts.items()}
+    assert with_soak.headline is not None
+    assert without.headline is not None
+    assert with_soak.headline.effect == without.headline.effect
+
+
+def test_a_candidate_whose_memory_grows_is_unstable_once_what_it_stands_on_was_soaked_and_does_not() -> None:
+    state = campaign({LEAKS: grows()})
+    verdict = state.verdicts["good"]
+
+    assert (str(verdict.kind), verdict.cause) == ("unstable", "memory-growth")
+    assert "grows (+120 MiB/min [+108, +132], +6 tolerated); its reference: memory was not looked at" in verdict.reason
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], []]
+    assert state.stack == []
+    composition = [run for run in state.runs if run.intent.purpose is Purpose.COMPOSITION]
+    assert len(composition) == 3  # the bracket that was begun, and no other
+
+
+def test_a_candidate_is_not_blamed_for_what_the_baseline_does_too() -> None:
+    state = campaign({LEAKS: grows(), frozenset(): grows()})
+
+    assert kinds(state) == {"good": "adopted"}
+    assert "as its reference's does" in state.verdicts["good"].reason
+    assert kinds(campaign({LEAKS: grows(4.0), frozenset(): grows()})) == {"good": "unstable"}
+
+
+def test_an_arm_that_serves_more_may_grow_faster_where_every_request_takes_the_same() -> None:
+    slow, fast = (grows(rate).model_copy(update={"requests_per_s": 5 * rate}) for rate in (1.0, 4.0))
+
+    assert kinds(campaign({LEAKS: fast, frozenset(): slow})) == {"good": "adopted"}
+    assert kinds(campaign({LEAKS: fast.model_copy(update={"requests_per_s": 5.0}), frozenset(): slow})) == {
+        "good": "unstable"
+    }
+
+
+def test_failed_requests_and_a_standstill_need_no_reference() -> None:
+    for soak, cause in ((RESTS.model_copy(update={"failed": 3, "first_error": "http-500"}), "errors-under-soak"),
+                        (RESTS.model_copy(update={"silent_s": 20.0, "stalled": True}), "hang")):  # fmt: skip
+        state = campaign({LEAKS: soak})
+        assert (str(state.verdicts["good"].kind), state.verdicts["good"].cause) == ("unstable", cause)
+        assert [deltas for _, _, deltas in soaked(state)] == [["good"]]
+
+
+def test_with_one_bracket_only_the_reference_that_closes_it_is_soaked() -> None:
+    state = campaign({LEAKS: grows()}, min_brackets=1, composition_brackets=1)
+
+    assert kinds(state) == {"good": "unstable"}
+
+
+def test_a_soak_that_says_nothing_is_tried_again_and_then_told() -> None:
+    state = campaign({LEAKS: RESTS.model_copy(update={"problem": "steady: never"})}, composition_brackets=3)
+
+    assert kinds(state) == {"good": "adopted"}
+    assert "not soaked: steady: never" in state.verdicts["good"].reason
+    assert [candidate for _, candidate, _ in soaked(state)] == ["good", "good", "stack"]
+    assert state.headline is not None
+    assert state.headline.confirmed
+    assert "not soaked" in state.headline.sentence
+
+
+def test_a_stack_that_was_never_soaked_as_it_is_is_soaked_in_its_confirmation() -> None:
+    # "third" does what "first" does, and better beside "second": the ablation takes "first" out again.
+    effects = {"first": 0.30, "second": 0.25, "third": 0.20}
+    together = {frozenset({"first", "third"}): -0.30, frozenset({"second", "third"}): 0.20}
+    journal = start([hypothesis(name, number) for number, name in enumerate(effects, start=1)], spec())
+    found = {frozenset({"second", "third"}): grows()}
+    drive(journal, World(effects=effects, instead=together, run_sd=0.002, soak=soaking(found)))
+    state = journal.state
+    assert state.stack == ["second", "third"]
+
+    assert (Purpose.CONFIRMATION, "stack", ["second", "third"]) in soaked(state)
+    assert (Purpose.CONFIRMATION, None, []) in soaked(state)
+    assert state.headline is not None
+    assert not state.headline.confirmed
+    assert "unstable (memory-growth)" in state.headline.sentence
+
+
+def test_the_next_step_says_that_it_soaks_and_counts_the_time() -> None:
+    journal = start([hypothesis("good")], spec())
+    world = World(effects=GOOD, run_sd=0.005)
+    for _ in range(200):
+        told = describe_next(journal.state)
+        if "soaked" in told.why:
+            break
+        advance(journal, world)
+
+    assert "then soaked for 30 s at its peak load" in told.why
+    assert told.expected_s == 10.0 + SOAK_S
+    assert told.remaining_s >= told.expected_s
+
+
+def advance(journal: Journal, world: World) -> None:
+    perform(journal, next_step(journal.state), world)
+
+
+def test_a_question_asked_of_an_assay_that_knew_no_soak_has_none() -> None:
+    first = start([hypothesis("good")], spec()).events[0]
+    payload = {**first.payload, "spec": {**first.payload["spec"]}}
+    payload["spec"]["budget"] = {k: v for k, v in payload["spec"]["budget"].items() if k != "soak_s"}
+
+    state = fold([Event.model_validate({**first.model_dump(), "payload": payload})])
+
+    assert state.spec.budget.soak_s == 0
+    assert due_s(state, ["good"]) == 0
+
+
+def test_the_peak_is_the_point_with_most_tokens_in_flight() -> None:
+    long = LoadPoint(name="long", concurrency=4, input_tokens=(1000, 4000), output_tokens=(100, 200))
+    workload = Workload(concurrency=64, input_tokens=(32, 64), output_tokens=(16, 64), points=[long])
+
+    assert peak(workload)[0] == "long"
+    assert peak(workload)[1].concurrency == 4
+    assert peak(workload.model_copy(update={"points": []}))[0] == "main"
