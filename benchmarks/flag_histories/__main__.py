@@ -1,8 +1,8 @@
 """Read the flags of one version of an engine out of its wheel, and compare or record them.
 
-    pip download vllm==0.34.0 --no-deps --dest /tmp/wheel
-    python -m benchmarks.flag_histories vllm /tmp/wheel/vllm-0.34.0-*.whl            # what would change
-    python -m benchmarks.flag_histories vllm /tmp/wheel/vllm-0.34.0-*.whl --write    # record it
+    pip download vllm==0.34.0 --no-deps --dest ~/wheels
+    python -m benchmarks.flag_histories vllm ~/wheels/vllm-0.34.0-*.whl            # what would change
+    python -m benchmarks.flag_histories vllm ~/wheels/vllm-0.34.0-*.whl --write    # record it
 
 Nothing of the wheel is imported or run. Besides a wheel, the folder of an installed package (`.../site-packages/vllm`)
 is read; then --version says which one it is.
@@ -33,6 +33,8 @@ def main() -> int:
     """End with 1 where a recorded version is read otherwise than it is recorded."""
     options = _options()
     with unpacked(options.source, options.engine) as root:
+        if not (root / "__init__.py").exists():
+            sys.exit(f"{options.source} holds no package {options.engine}: name its wheel, or the package's own folder")
         version = options.version or version_of(options.source)
         found = flags_of(options.engine, root)
         variables = names_in(options.engine, root)

@@ -10,23 +10,29 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay import api
+from assay.plan.fold import fold
 from assay.records.run import RunOutcome
 from assay.records.spec import CampaignSpec, LoadPoint, Workload
-from assay.records.state import RunRecord
+from assay.records.state import CampaignState, RunRecord
+from assay.store.reader import read_events
 
 HERE = Path(__file__).parent
 FIRST_RUN_S = 240.0
 """Allowed for a run while none has been made: a cold start compiles, and reads the model from the disk."""
 MARGIN_S = 10.0
 """Assay's own start and its report at the end, outside of any run."""
+STOP_S = 60.0
+"""For `assay run` to stop its server and to record the run, once it was interrupted."""
 WORKLOAD = Workload(
     concurrency=64,
     input_tokens=(256, 256),
@@ -59,6 +65,7 @@ class Question:
 def main(summary: str, question: Question) -> int:
     """Go on with the campaign for as long as there is time; `summary`: what the script is for, in a line."""
     begun_s = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `assay run` is ended, too
     asked = _asked(summary, question)
     make_model(asked)
     _say(begun_s, "model is there")
@@ -90,10 +97,9 @@ def carry_on(folder: Path, begun_s: float, seconds: float) -> int:
     assay = [sys.executable, "-m", "assay"]
     earlier = len(runs_of(folder))
     code = 0
-    while num_runs := runs_that_fit(runs_of(folder), earlier, begun_s + seconds - time.monotonic()):
+    while num_runs := runs_that_fit(runs_of(folder), earlier, begun_s + seconds - time.monotonic() - soak_s(folder)):
         before = runs_of(folder)
-        words = [*assay, "run", "--folder", str(folder), "--plain", "--max-runs", str(num_runs)]
-        code = subprocess.run(words, check=False, stdout=subprocess.DEVNULL).returncode
+        code = ended([*assay, "run", "--folder", str(folder), "--plain", "--max-runs", str(num_runs)])
         made = runs_of(folder)[len(before) :]
         for run in made:
             _say(begun_s, told(run))
@@ -101,6 +107,29 @@ def carry_on(folder: Path, begun_s: float, seconds: float) -> int:
             break
     subprocess.run([*assay, "status", "--folder", str(folder)], check=False)
     return code
+
+
+def ended(words: Sequence[str]) -> int:
+    """The exit code of a command that is left the time to end by itself when this script is interrupted.
+
+    A Ctrl-C reaches both, and `subprocess.run` would kill the command before its server is stopped.
+    """
+    started = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    try:
+        return started.wait()
+    except KeyboardInterrupt:
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(STOP_S)
+        raise
+    finally:
+        if started.poll() is None:
+            started.terminate()
+
+
+def soak_s(folder: Path) -> float:
+    """What a run to come may take longer than those before it: the first of a candidate in composition is soaked."""
+    state = state_of(folder)
+    return state.spec.budget.soak_s if state and state.screened and state.headline is None else 0.0
 
 
 def runs_that_fit(runs: Sequence[RunRecord], earlier: int, left_s: float) -> int:
@@ -123,7 +152,15 @@ def runs_that_fit(runs: Sequence[RunRecord], earlier: int, left_s: float) -> int
 
 def runs_of(folder: Path) -> list[RunRecord]:
     """The runs so far."""
-    return api.status(folder).runs if (folder / "assay.db").exists() else []
+    state = state_of(folder)
+    return state.runs if state else []
+
+
+def state_of(folder: Path) -> CampaignState | None:
+    """The campaign as recorded; None while nothing is: a plan that failed leaves an empty record."""
+    database = folder / "assay.db"
+    events = read_events(database) if database.exists() else []
+    return fold(events) if events else None
 
 
 def told(run: RunRecord) -> str:

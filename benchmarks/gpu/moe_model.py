@@ -1,4 +1,4 @@
-"""Write a mixture-of-experts model of GLM-5's shape with seeded random weights, as a folder that vLLM reads.
+"""Write a mixture-of-experts model of GLM-5's shape with seeded random weights, as a folder that engines read.
 
     python benchmarks/gpu/moe_model.py FOLDER --tokenizer FOLDER_WITH_TOKENIZER [--layers 6] [--intermediate 256]
 

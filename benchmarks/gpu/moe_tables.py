@@ -56,7 +56,10 @@ class Point:
 
     @property
     def by(self) -> str:
-        """Whose kernel an engine should run: ours only where every run says so."""
+        """Whose kernel an engine should run: its own where any run that measured both says so.
+
+        Where none did, ours: as without a table.
+        """
         return "ours" if all(found >= FASTER for found in self.gains) else "engine"
 
 

@@ -59,6 +59,7 @@ def spec(model: Path, python: str) -> CampaignSpec:
                 "--skip-server-warmup": True,
             },
             start_timeout_s=campaign_slices.FIRST_RUN_S,
+            random_weights=True,
         ),
         workload=campaign_slices.WORKLOAD,
         objective=Objective(min_effect=0.03),

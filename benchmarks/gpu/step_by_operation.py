@@ -27,18 +27,19 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from benchmarks.gpu.campaign_slices import make_model
+from assay.load.server import parse_metrics
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.gpu.campaign_slices import WORKLOAD, make_model
 from benchmarks.gpu.running import end
 from benchmarks.gpu.vllm_campaign import QUESTION
 
-from assay.load.server import parse_metrics
-
 ASSAY = [sys.executable, "-m", "assay"]
 HOST, READY_S, ASK_S, STOP_S = "127.0.0.1", 240.0, 2.0, 90.0
+CEILINGS_S, BENCH_S, TOLD_S = 180.0, 150.0, 180.0
+"""Most that a command of Assay may take; a load test's windows come on top."""
 PROFILED_STEPS = 24
-LOAD_S, LOAD_BEFORE_S, PROFILE_S, LOAD_END_S = 30.0, 3.0, 1.0, 10.0
-INPUT, OUTPUT = "256", "96-160"
-"""The campaign's, as `assay bench` spells them."""
+LOAD_S, LOAD_BEFORE_S, PROFILE_S, LOAD_END_S = 60.0, 3.0, 1.0, 10.0
 MOST_TRACE_BYTES = 5_000_000
 KEPT = frozenset(
     {"kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "user_annotation", "gpu_user_annotation"}
@@ -56,8 +57,8 @@ def main() -> int:
         make_model(asked)
     say(f"model is there: {asked.model}")
     if asked.measured is None and asked.on is None:
-        code = call([*ASSAY, "characterize", "--json", "--folder", str(asked.out)], asked.out / "ceilings.json", 180)
-        say(f"ceilings: exit {code}")
+        words = [*ASSAY, "characterize", "--json", "--folder", str(asked.out), "--model", str(asked.model)]
+        say(f"ceilings: {ended(call(words, asked.out / 'ceilings.json', CEILINGS_S))}")
     server, url = start(asked)
     try:
         if not ready(server, url, say.left_s()):
@@ -65,12 +66,11 @@ def main() -> int:
             return 1
         say("server is ready")
         for streams in asked.streams:
-            code = bench(asked, url, streams)
-            say(f"{streams} streams measured: exit {code}")
+            say(f"{streams} streams measured: {ended(bench(asked, url, streams))}")
         traces = {}
         for streams in asked.streams:
             traces[streams] = profile(asked, url, streams)
-            say(f"{streams} streams profiled: {traces[streams]}")
+            say(f"{streams} streams profiled: {traces[streams] or 'no trace was written'}")
     finally:
         end(server)
         server.wait()
@@ -103,7 +103,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--window", type=float, default=3.0, help="seconds of one of three windows (%(default)s)")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("flags", nargs="*", help="after --: flags of `vllm serve`, in place of the campaign's")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.tokenizer is None and not (asked.model / "config.json").exists():
+        parser.error(f"there is no model in {asked.model}: give --tokenizer, and it is written")
+    return asked
 
 
 class Clock:
@@ -171,15 +174,18 @@ def ready(server: subprocess.Popen[bytes], url: str, limit_s: float) -> bool:
 
 
 def bench_words(asked: argparse.Namespace, url: str, streams: int, folder: Path) -> list[str]:
-    """The campaign's load."""
-    load = ["--concurrency", str(streams), "--input", INPUT, "--output", OUTPUT, "--warmup-max", "20"]
+    """The campaign's load; ids with every chunk, since tokens of random weights are often no text."""
+    lengths = {"--input": WORKLOAD.input_tokens, "--output": WORKLOAD.output_tokens}
+    load = [word for option, (low, high) in lengths.items() for word in (option, f"{low}-{high}")]
+    load += ["--concurrency", str(streams), "--warmup-max", f"{WORKLOAD.warmup_max_s:g}"]
+    load += ["--extra-body", "return_token_ids=true"]
     return [*ASSAY, "bench", url, *load, "--window", str(asked.window), "--folder", str(folder), "--json"]
 
 
 def bench(asked: argparse.Namespace, url: str, streams: int) -> int | None:
     """Measure a point."""
     words = bench_words(asked, url, streams, asked.out / f"bench_c{streams}")
-    return call([*words, "--windows", "3"], asked.out / f"bench_c{streams}.json", 60 + 5 * asked.window)
+    return call([*words, "--windows", "3"], asked.out / f"bench_c{streams}.json", BENCH_S + 3 * asked.window)
 
 
 def profile(asked: argparse.Namespace, url: str, streams: int) -> str | None:
@@ -192,7 +198,8 @@ def profile(asked: argparse.Namespace, url: str, streams: int) -> str | None:
             [*words, "--windows", "30", "--seed", "2"], stdout=sink, stderr=subprocess.DEVNULL, start_new_session=True
         )
     try:
-        wait_for_load(url, streams)
+        if not wait_for_load(url, streams):
+            print(f"the server never ran {streams} requests at a time: the trace shows fewer", flush=True)
         post(f"{url}/start_profile")
         time.sleep(PROFILE_S)
         post(f"{url}/stop_profile")
@@ -208,19 +215,24 @@ def profile(asked: argparse.Namespace, url: str, streams: int) -> str | None:
     if not made:
         return None
     kept = asked.out / f"trace_c{streams}.json.gz"
-    steps = cut(made[-1], kept)
+    try:
+        steps = cut(made[-1], kept)
+    except (OSError, EOFError, ValueError, KeyError) as error:  # cut short while it was written
+        print(f"{made[-1]}: no trace: {type(error).__name__}: {error}", flush=True)
+        return None
     return f"{kept} ({steps} steps, {kept.stat().st_size / 1e6:.2f} MB; {made[-1].stat().st_size / 1e6:.2f} MB written)"
 
 
-def wait_for_load(url: str, streams: int) -> None:
-    """Until the server runs about that many requests, and then long enough for the first of them to be replaced."""
+def wait_for_load(url: str, streams: int) -> bool:
+    """Until the server runs about that many requests, and long enough for the first to be replaced; whether it did."""
     until_s = time.monotonic() + LOAD_S
     while time.monotonic() < until_s:
         with suppress(OSError), urlopen(f"{url}/metrics", timeout=ASK_S) as answer:
             if parse_metrics(answer.read().decode()).get("vllm:num_requests_running", 0.0) >= 0.9 * streams:
-                break
+                time.sleep(LOAD_BEFORE_S)
+                return True
         time.sleep(0.2)
-    time.sleep(LOAD_BEFORE_S)
+    return False
 
 
 def post(address: str) -> None:
@@ -262,26 +274,34 @@ def told(asked: argparse.Namespace, streams: int, trace: str | None) -> dict[str
     """What `assay characterize` says of a point, as words and as JSON."""
     found: dict[str, Any] = {"streams": streams, "trace": trace}
     if trace is None:
-        return found
+        return found | {"problem": "no trace was written"}
     name = asked.out / f"held_c{streams}"
     words = [*ASSAY, "characterize", "--folder", str(asked.out), "--model", str(asked.model)]
     words += ["--trace", str(asked.out / f"trace_c{streams}.json.gz")]
     words += [] if asked.on is None else ["--on", asked.on]
     words += [] if asked.measured is None else ["--measured", str(asked.measured)]
     run = ["--run", str(asked.out / f"bench_c{streams}")]
-    if call([*words, *run, "--plain"], name.with_suffix(".txt"), 180):
-        run = []  # the load test's numbers are not to be used: the trace's own steps have to do
-        call([*words, "--plain"], name.with_suffix(".txt"), 180)
-    call([*words, *run, "--json"], name.with_suffix(".json"), 180)
+    if call([*words, *run, "--plain"], name.with_suffix(".txt"), TOLD_S) != 0:
+        why = name.with_suffix(".err").read_text(errors="replace").strip()
+        print(f"{streams} streams without the load test, by the trace's own steps: {why[-500:]}", flush=True)
+        run = []
+        call([*words, "--plain"], name.with_suffix(".txt"), TOLD_S)
+    call([*words, *run, "--json"], name.with_suffix(".json"), TOLD_S)
     text = name.with_suffix(".txt").read_text()
     print(text[max(0, text.find("estimate held against")) :], flush=True)
     try:
         answer = json.loads(name.with_suffix(".json").read_text())
     except ValueError:
-        return found
+        return found | {"problem": f"`assay characterize` gave no answer: see {name.with_suffix('.err')}"}
     if "error" in answer:
         return found | {"problem": answer["error"]}
+    found["by"] = "load test" if run else "trace alone"
     return found | {"held": answer.get("held"), "decode": (answer.get("trace") or {}).get("decode")}
+
+
+def ended(code: int | None) -> str:
+    """How a command ended, in words."""
+    return "it took too long and was ended" if code is None else f"exit {code}"
 
 
 def call(argv: list[str], out: Path, limit_s: float) -> int | None:

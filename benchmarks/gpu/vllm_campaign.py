@@ -5,11 +5,15 @@
 
 What a slice is, and where the model comes from: `campaign_slices.py`.
 
-A step must take the GPU longer than the host needs to prepare the next one, else a verdict is about the host: with six
-layers and 8 streams identical launches scattered by 11.8 % either way (docs/gpu.md). Twelve layers are 32 GB, and by
-vLLM's times there (271 us a layer with 16 streams, 556 with 64) 3.3 and 6.7 ms of experts a step, where the host took
-up to about 3. `--intermediate 2048 --layers 2` are more bytes and a longer step in a sixth of the launches; but our
-kernel's tiles were measured for 256 columns, and are chosen by rule for 2,048.
+A step must take the GPU longer than the host needs to prepare the next one, else a verdict is about the host. Twelve
+layers are 32 GB, and by vLLM's times (docs/gpu.md: 271 us a layer with 16 streams, 556 with 64) 3.3 and 6.7 ms of
+experts a step, where the host took up to about 3. Steps with prompts need graphs as well: launched kernel by kernel,
+they made identical launches scatter by 12 % either way (docs/gpu.md). `--intermediate 2048 --layers 2` are more bytes
+and a longer step in a sixth of the launches; but our kernel's tiles were measured for 256 columns, and are chosen by
+rule for 2,048.
+
+One bracket may decide in the screen (`min_brackets`), because GPU time is scarce; what is adopted rests on fresh runs
+all the same.
 """
 
 from __future__ import annotations
@@ -59,6 +63,7 @@ def spec(model: Path, python: str) -> CampaignSpec:
             # A forked engine does not import everything again: 16 of a launch's 49 s on one H200 machine.
             env={"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_WORKER_MULTIPROC_METHOD": "fork"},
             start_timeout_s=campaign_slices.FIRST_RUN_S,
+            random_weights=True,
         ),
         workload=campaign_slices.WORKLOAD,
         objective=Objective(min_effect=0.03),

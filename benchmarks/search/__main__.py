@@ -58,25 +58,30 @@ def main() -> None:
     parser.add_argument("--drift", type=float, default=0.0, help="of the log value, per launch")
     parser.add_argument("--landscape", default="")
     parser.add_argument("--method", default="")
-    parser.add_argument("--without", nargs="*", default=[], help="ways to leave out, by their whole names")
+    left_out = "ways to leave out, by their whole names"
+    parser.add_argument("--without", nargs="*", default=[], choices=list(METHODS), metavar="WAY", help=left_out)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     seeds = range(given.first_seed, given.first_seed + given.seeds)
     found: list[Search] = []
-    for number, one in enumerate(landscapes(given.first_seed)):
-        if given.landscape not in one.name:
+    every = landscapes(given.first_seed)
+    for number, one in enumerate(every):
+        ways = [way for way in ways_of(one) if given.method in way and way not in given.without]
+        if given.landscape not in one.name or not ways:
             continue
         rows = []
         for seed in seeds:
             landscape = landscapes(seed)[number]
             ground = ground_of(start(landscape, seed, MIN_EFFECT), landscape.dial)
-            ways = [way for way in ways_of(one) if given.method in way and way not in given.without]
             rows += [search(landscape, ground, way, seed, given.launches, given.drift) for way in ways]
             print(f"{one.name}: seed {seed}", file=sys.stderr)
         tell(one, rows, given.launches)
         found += rows
         if given.json:
             given.json.write_text(json.dumps([asdict(row) for row in found], indent=1))
+    if not found:
+        names, known = (" | ".join(words) for words in ([one.name for one in every], METHODS))
+        parser.error(f"nothing was searched; landscapes: {names}; ways: {known}")
 
 
 def ways_of(landscape: Landscape) -> list[str]:

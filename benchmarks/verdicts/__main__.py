@@ -70,6 +70,8 @@ def publish(name: str, text: str, document: Path | None) -> None:
         return
     marked = re.compile(f"(<!-- table: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     old = document.read_text(encoding="utf-8")
+    if not marked.search(old):
+        sys.exit(f"{document} has no place for the table {name}: put <!-- table: {name} --> and <!-- end --> there")
     document.write_text(marked.sub(lambda found: f"{found[1]}{text}\n{found[2]}", old), encoding="utf-8")
 
 

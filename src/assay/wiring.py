@@ -72,6 +72,8 @@ def bench(
             free_port=process.free_port,
             end_recorded=end_orphan,
             end_marked=process.end_marked,
+            find_alive=process.find_alive,
+            has_open=process.has_open,
             expect=guardian.expect,
             target=target,
             state=state,

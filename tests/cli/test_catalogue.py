@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_the_list_has_one_aligned_line_an_entry_and_says_for_which_engines() -> 
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert all(len(line) <= width for line in run([], width).stdout.splitlines())
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_terminal_cuts_no_figure_and_breaks_no_word(width: int) -> None:
+    text = run([], width).stdout
+
+    assert len(re.findall(r"[+-][\d.]+ to [+-][\d.]+%", text)) == len(document([]))
+    assert "Asynchronous" in text
 
 
 def test_filters_narrow_the_list() -> None:

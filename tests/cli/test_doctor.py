@@ -43,6 +43,12 @@ def test_a_flag_that_the_engine_refuses_is_exit_code_1_and_says_what_to_write() 
     assert done.stdout.index("error: ") < done.stdout.index("warning: ")
 
 
+def test_a_flag_of_llamacpp_that_is_gone_is_told_with_its_successor() -> None:
+    done = run(["--engine-version", "11549", "--", "llama-server", "-m", "x.gguf", "--draft-max", "8"])
+
+    assert "do: write --spec-draft-n-max instead" in done.stdout
+
+
 def test_every_finding_stands_with_its_source() -> None:
     done = run(
         ["--engine-version", "0.20.0", "--", "vllm", "serve", "M", "--max-num-seqs", "x", "--max-model-len", "y"]

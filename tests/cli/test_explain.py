@@ -35,6 +35,17 @@ def test_people_read_stage_cause_the_quoted_line_in_its_place_the_remedy_and_wha
     assert "implies\n" in done.stdout
 
 
+def test_a_long_line_goes_on_under_its_own_text_off_a_terminal_too(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        f"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB {'more words ' * 12}\n", encoding="utf-8"
+    )
+    lines = run(log).stdout.splitlines()
+
+    first = next(number for number, line in enumerate(lines) if line.startswith(">      1  RuntimeError"))
+    assert lines[first + 1].startswith(" " * 10 + "words more")
+
+
 def test_programs_read_one_document_with_the_same_facts() -> None:
     done = run(LOGS / "triton_shared_memory.log", "--json")
 
@@ -110,6 +121,29 @@ def test_bytes_that_are_no_text_and_a_line_without_an_end_are_read(tmp_path: Pat
     found = explain_logs([log])
 
     assert (found.cause, found.line, found.num_lines) == ("port-in-use", 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark"), [("utf-16", b""), ("utf-16-be", b"\xfe\xff"), ("utf-32", b""), ("utf-8-sig", b"")]
+)
+def test_a_log_written_in_wide_letters_is_read_by_its_mark(encoding: str, mark: bytes, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(mark + "INFO Ċ starting\r\nOSError: [Errno 98] Address already in use\r\n".encode(encoding))
+
+    found = explain_logs([log])
+
+    assert (found.cause, found.line, found.num_lines) == ("port-in-use", 2, 2)
+
+
+@pytest.mark.parametrize("exit_code", [139, -9])
+def test_without_a_log_an_exit_code_tells_no_stage(exit_code: int, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"")
+
+    found = explain_logs([log], exit_code)
+
+    assert (found.stage, found.num_lines) == ("unknown", 0)
+    assert found.is_explained
 
 
 def test_a_line_of_exactly_the_longest_length_is_one_line(tmp_path: Path) -> None:

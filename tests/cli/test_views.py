@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from assay import api
+from assay.api.inspect import missing_path
 from assay.cli import run_command
 from tests.cli.records import CANDIDATES, EVENTS_HALFWAY, assay
 
@@ -117,6 +119,20 @@ def test_export_prints_the_stack_and_nothing_else(finished: Path, capsys: Captur
     assert "--pointless" not in shell
     assert shell.endswith("\n")
     assert not shell.endswith("\n\n")
+
+
+def test_export_warns_of_a_model_that_is_not_on_this_machine(finished: Path, tmp_path: Path) -> None:
+    there, gone = tmp_path / "there.gguf", tmp_path / "gone.gguf"
+    there.touch()
+    state = api.status(finished)
+    assert state.headline is not None
+
+    def of(path: Path | str) -> str | None:
+        return missing_path(
+            state.model_copy(update={"model": state.model.model_copy(update={"path": str(path)})}), None
+        )
+
+    assert (of(there), of("owner/a-name-of-a-hub"), of(gone)) == (None, None, str(gone))
 
 
 @pytest.mark.parametrize("kind", ["compose", "kubernetes"])

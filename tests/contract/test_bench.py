@@ -310,6 +310,15 @@ def test_several_models_of_which_none_was_named_are_refused_with_their_names():
     assert "--model: big, small" in (refused.value.hint or "")
 
 
+def test_a_proxy_that_the_environment_names_is_not_asked(monkeypatch: pytest.MonkeyPatch):
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with listing({"id": "m"}) as url:
+        assert Server(url).served().model == "m"
+
+
 def test_a_model_with_adapters_and_further_names_is_taken_and_a_note_says_so():
     base, alias = {"id": "base", "root": "org/m"}, {"id": "alias", "root": "org/m"}
     adapter = {"id": "lora", "root": "adapters/lora", "parent": "base"}

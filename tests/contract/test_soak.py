@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from assay import api, wiring
 from assay.campaign.bench import Bench
 from assay.campaign.run_protocol import make_run
+from assay.campaign.soak import LOOKS_FILE
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.fold import fold
 from assay.plan.soaking import told
@@ -93,6 +95,9 @@ def test_a_slow_leak_is_seen_as_growing_memory_and_what_was_measured_counts(benc
     [trend] = outcome.soak.memory
     requests_per_s = outcome.soak.requests / outcome.soak.soaked_s
     assert 0.5 * 262144 * requests_per_s < trend.bytes_per_s < 2 * 262144 * requests_per_s
+    looks = json.loads((bench.folder / "runs" / "r-leak" / LOOKS_FILE).read_text(encoding="utf-8"))
+    assert len(looks["at_ns"]) == len(looks["bytes"]["server"]) >= trend.num_samples
+    assert {trend.begin_bytes, trend.end_bytes} <= set(looks["bytes"]["server"])
 
 
 def test_a_crash_that_only_comes_later_is_a_failed_run_that_says_when(bench: Bench) -> None:

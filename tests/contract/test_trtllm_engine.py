@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from assay import wiring
-from assay.engines import trtllm_options
+from assay.engines import trtllm_log, trtllm_options
 from assay.engines.trtllm_log import fallbacks
 from assay.engines.trtllm_server import TrtllmServer
 from assay.errors import UsageError
@@ -139,6 +139,32 @@ def test_what_it_says_of_itself_is_its_version_and_its_log(
     assert engine.in_force({"--max_num_tokens": 4096}, effective, lines) is None
     assert "max_num_tokens = 4096" in str(engine.in_force({"--max_num_tokens": 8192}, effective, lines))
     assert "is ignored because" in str(engine.in_force({"--config.enable_attention_dp": True}, effective, lines))
+
+
+def test_the_tokens_that_the_engine_adds_to_a_limit_do_not_contradict_it(engine: Engine) -> None:
+    asked: Flags = {"--max_seq_len": 2304}
+
+    assert engine.in_force(asked, {"log.max_seq_len": 2305}, []) is None
+    assert "max_seq_len = 1024" in str(engine.in_force(asked, {"log.max_seq_len": 1024}, []))
+    assert "max_seq_len = 8193" in str(engine.in_force(asked, {"log.max_seq_len": 8193}, []))
+    assert engine.in_force(asked, {}, []) is None
+
+
+def test_a_plain_word_in_a_warning_is_not_taken_for_the_option_of_that_name(engine: Engine) -> None:
+    asked: Flags = {"--config.moe_config.backend": "CUTLASS"}
+    of_another = "Overlap scheduler is not supported for non-CDL or non-TrtllmAttention backend."
+
+    assert engine.in_force(asked, {}, [of_another]) is None
+    for of_it in ("Falling back to another MoE backend", "moe_config.backend is ignored"):
+        assert of_it in str(engine.in_force(asked, {}, [of_it]))
+
+
+def test_a_default_of_the_same_name_in_another_line_is_no_limit() -> None:
+    text = "max_seq_len=4097, max_num_requests=64, max_num_tokens=2048\nLLM Args: max_num_tokens=8192 max_seq_len=9999"
+
+    assert trtllm_log.facts(text) == {
+        "log.max_seq_len": 4097, "log.max_num_requests": 64, "log.max_num_tokens": 2048,
+    }  # fmt: skip
 
 
 def test_an_option_that_the_engine_does_not_know_is_a_failed_launch_with_its_line(

@@ -72,6 +72,11 @@ def named_paths(text: str) -> Iterator[str]:
     yield from re.findall(r"`((?:benchmarks|docs|examples|src|tests)/[\w./-]+)`", text)
 
 
+def linked_paths(text: str) -> Iterator[str]:
+    """What links lead to, relative to their page; without those into the web and within the page."""
+    yield from re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", text)
+
+
 def _steps(page: str, line: str, *, is_whole: bool) -> Iterator[Written]:
     """A line's commands: apart at shell operators, without redirections, settings of variables and brackets."""
     lexer = shlex.shlex(re.sub(r"(?<=\s)\d>", ">", line), posix=True, punctuation_chars=";&|<>")

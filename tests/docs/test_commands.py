@@ -14,7 +14,7 @@ import click
 import pytest
 
 from assay.cli import COMMANDS, cli
-from tests.docs.commands import ROOT, Written, commands, named_paths, pages
+from tests.docs.commands import ROOT, Written, commands, linked_paths, named_paths, pages
 
 EVERY = [command for page, text in pages() for command in commands(page, text)]
 ASSAY = [command for command in EVERY if command.program == "assay" and len(command.words) > 1]
@@ -29,9 +29,10 @@ told, root, libraries = {}, Path.cwd(), [place for place in sys.path if place no
 for target in json.loads(sys.stdin.read()):
     script = Path(target)
     is_file = script.exists()
-    for name in [name for name in sys.modules if str(getattr(sys.modules[name], "__file__", "")).startswith(
-            str(root / "benchmarks"))]:
-        del sys.modules[name]  # a fresh process would not have them
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "benchmarks" or str(getattr(module, "__file__", "")).startswith(
+                str(root / "benchmarks")):
+            del sys.modules[name]  # a fresh process would not have them, nor the package, which has no file
     sys.path[:] = [str(script.resolve().parent if script.is_file() else root) if is_file else str(root), *libraries]
     if is_file and script.is_dir():
         sys.path.pop(0)
@@ -133,10 +134,12 @@ def test_a_script_that_a_page_runs_answers_help_and_has_the_options_that_it_is_s
             assert not missing_options(command), command
 
 
-def test_every_file_that_a_page_names_is_there() -> None:
+def test_every_file_that_a_page_names_or_links_to_is_there() -> None:
     for page, text in pages():
         for name in named_paths(text):
             assert (ROOT / name).exists(), (page, name)
+        for link in linked_paths(text):
+            assert (ROOT / page).parent.joinpath(link).exists(), (page, link)
 
 
 @pytest.mark.parametrize(

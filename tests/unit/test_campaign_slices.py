@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from benchmarks.gpu import sglang_campaign, vllm_campaign
-from benchmarks.gpu.campaign_slices import FIRST_RUN_S, MARGIN_S, Question, runs_that_fit, told
+from benchmarks.gpu.campaign_slices import FIRST_RUN_S, MARGIN_S, Question, runs_of, runs_that_fit, soak_s, told
 from benchmarks.gpu.moe_model import config
 
 from assay.api.plan_facts import findings, situation_of
@@ -21,6 +25,7 @@ from assay.plan.hypotheses import build as planned
 from assay.records.machine import EngineBuild
 from assay.records.run import Arm, Purpose, RunIntent, RunOutcome, RunStatus
 from assay.records.state import RunRecord
+from assay.store.record import SqliteRecord
 from tests.unit.machines import one_h200
 
 
@@ -61,6 +66,38 @@ def test_a_slice_holds_one_cold_run_and_then_as_many_as_the_longest_warm_one_all
 
 def test_time_that_is_over_holds_nothing() -> None:
     assert runs_that_fit(runs(1, 1), 0, -5) == 0
+
+
+def test_a_plan_that_failed_keeps_no_later_slice_from_beginning(tmp_path: Path) -> None:
+    with SqliteRecord(tmp_path / "assay.db", create=True):
+        pass  # what `assay plan` leaves when the engine is not found
+
+    assert runs_of(tmp_path) == []
+    assert soak_s(tmp_path) == 0.0
+
+
+STOPS_SLOWLY = """
+import signal, sys, threading
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+print("runs", file=sys.stderr, flush=True)
+signal.sigwait({signal.SIGINT})
+threading.Event().wait(0.6)  # a server takes longer to stop than subprocess.run would wait
+print("its server is stopped", file=sys.stderr, flush=True)
+"""
+
+
+def test_an_interrupted_slice_lets_its_command_stop_the_server_first() -> None:
+    slice_ = "import sys; from benchmarks.gpu.campaign_slices import ended; ended([sys.executable, '-c', sys.argv[1]])"
+    argv = [sys.executable, "-c", slice_, STOPS_SLOWLY]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=root) as started:
+        assert started.stderr is not None
+        assert started.stderr.readline() == "runs\n"
+        os.killpg(started.pid, signal.SIGINT)
+        said = started.stderr.read()
+
+    assert "its server is stopped" in said
+    assert "KeyboardInterrupt" in said
 
 
 def test_a_run_is_told_in_a_line() -> None:

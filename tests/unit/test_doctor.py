@@ -76,6 +76,24 @@ def test_what_cannot_be_decided_without_a_machine_is_said() -> None:
     assert "gpu" in report.undecided[0].reason
 
 
+@pytest.mark.parametrize(
+    ("version", "gpu", "stops"),
+    [("0.5.17", "H100-SXM", True), ("0.5.17", "RTX-PRO-6000", False), ("0.5.9", "H100-SXM", False)],
+)
+def test_an_overlap_that_the_engine_refuses_on_hopper_is_an_error_there_alone(
+    version: str, gpu: str, stops: bool
+) -> None:
+    report = ask(
+        "python -m sglang.launch_server --model-path M --tp-size 8 --enable-single-batch-overlap",
+        engine_version=version,
+        gpu=gpu,
+        gpus=8,
+    )
+
+    assert any(finding.rule == "sbo-hopper" for finding in report.findings) is stops
+    assert (report.num_errors > 0) is stops
+
+
 def test_a_value_that_is_none_is_not_told_to_be_undecided_as_well() -> None:
     report = ask("vllm serve M --max-num-seqs x", engine_version="0.33.0")
 

@@ -127,6 +127,7 @@ def test_two_documents_with_one_id_are_refused(tmp_path: Path) -> None:
 ODD = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 PROSE = st.one_of(ODD, st.sampled_from(["## Risks", "# x\n\\## y", "<!-- assay:verdict -->", "---", "a\n---\nb"]))
 PROSE = PROSE.map(lambda text: text.replace("\r", "\n").strip())
+PROOFS = ODD.filter(lambda text: text.strip() and not {";", "|"} & set(text)).map(lambda text: f"log.x = {text}")
 SCALARS = st.one_of(
     st.sampled_from(
         ["off", "on", "yes", "null", "~", "0x3", "010", "1:30", "1e5", "1_000", "2026-01-01", "", "=", "-"]
@@ -140,7 +141,14 @@ SCALARS = st.one_of(
 
 
 @settings(deadline=None)
-@given(flags=st.dictionaries(ODD.filter(bool), SCALARS, max_size=4), title=ODD, risk=PROSE, rationale=PROSE, verify=ODD)
+@given(
+    flags=st.dictionaries(ODD.filter(bool), SCALARS, max_size=4),
+    title=ODD,
+    risk=PROSE,
+    rationale=PROSE,
+    verify=PROOFS,
+    expectation=ODD,
+)
 def test_odd_values_and_odd_prose_survive_the_round_trip(
     tmp_path_factory: pytest.TempPathFactory,
     flags: dict[str, object],
@@ -148,6 +156,7 @@ def test_odd_values_and_odd_prose_survive_the_round_trip(
     risk: str,
     rationale: str,
     verify: str,
+    expectation: str,
 ) -> None:
     documents = FolderDocuments(tmp_path_factory.mktemp("campaign"))
     hypothesis = hypothesis_of(
@@ -157,7 +166,7 @@ def test_odd_values_and_odd_prose_survive_the_round_trip(
         rationale=rationale,
         verify=verify,
         remove_flags=[title],
-        expectation=verify,
+        expectation=expectation,
     )
     documents.write([hypothesis])
 
@@ -198,6 +207,9 @@ def test_a_value_in_quotes_stays_the_word_it_is(tmp_path: Path) -> None:
         ("id: X Y", 2, "id"),
         ("- a\n- b", 2, "key: value"),
         ("id: x\nartifact: {type: Q9_9}", 3, "artifact.type"),
+        ("id: x\nflags: {--poll: 0}\nverify: look at the log", 4, "'look at the log' is not `path = value`"),
+        ("id: x\nflags:\n  --poll: " + 21 * "[" + 21 * "]", 4, "nested deeper than 20"),
+        ("id: x\nflags: " + 2000 * "{a: ", 3, "nested deeper than 20"),
     ],
 )
 def test_a_mistake_in_a_document_is_named_with_its_line(tmp_path: Path, front: str, line: int, words: str) -> None:
@@ -209,6 +221,13 @@ def test_a_mistake_in_a_document_is_named_with_its_line(tmp_path: Path, front: s
     assert words in caught.value.message
     assert caught.value.hint
     assert path.read_bytes() == before
+
+
+def test_brackets_in_a_text_are_no_nesting(tmp_path: Path) -> None:
+    value = 40 * "[" + 40 * "]"
+    document(tmp_path, f"id: x\nflags: {{--poll: '{value}'}}")
+
+    assert FolderDocuments(tmp_path).read()[0].optimization.flags == {"--poll": value}
 
 
 @pytest.mark.parametrize("text", ["", "just prose\n", "---\nid: x\n", "prose\n---\nid: x\n---\n"])

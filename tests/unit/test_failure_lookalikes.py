@@ -40,7 +40,7 @@ def test_stage_and_quote_are_told_of_nearly_all(kind: str, least: float) -> None
 
 
 def test_they_cover_the_engines_and_most_causes() -> None:
-    assert len(LOOKALIKES) >= 250
+    assert len(LOOKALIKES) >= 450
     assert {log["engine"] for log in LOOKALIKES} == {"vllm", "sglang", "tensorrt-llm", "llamacpp"}
     assert {log["stage"] for log in LOOKALIKES} <= set(get_args(Stage))
     assert len({Cause(log["cause"]) for log in LOOKALIKES}) >= 28

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assay.plan.next_step import next_step
 from assay.plan.steps import Done, GiveUp
 from assay.plan.verdicts import measured
 from assay.records.run import RunIntent, RunStatus
@@ -129,6 +130,26 @@ def test_a_baseline_that_fails_three_times_in_a_row_ends_the_session(
     assert step.engine_failed is engine_failed
     assert "the baseline failed 3 times in a row" in step.reason
     assert ("server.log" in step.hint) is engine_failed
+
+
+@pytest.mark.parametrize(
+    ("errors", "hint"),
+    [("8 http-400); the first: http-400: too long", "refuses the requests themselves"), ("8 http-503)", "quiet the")],
+)
+def test_requests_that_no_server_would_take_are_not_blamed_on_the_machine(errors: str, hint: str) -> None:
+    journal = start([hypothesis("good")])
+    drive(journal, World(trouble=trouble_for(None, INVALID)))
+    why = {"reason": f"no-errors: 8 of 8 requests failed ({errors}"}
+    runs = [
+        run.model_copy(update={"outcome": run.outcome.model_copy(update=why)})
+        for run in journal.state.runs
+        if run.outcome is not None
+    ]
+
+    step = next_step(journal.state.model_copy(update={"runs": runs}))
+
+    assert isinstance(step, GiveUp)
+    assert hint in step.hint
 
 
 def test_a_baseline_that_failed_yesterday_gets_another_chance_today() -> None:

@@ -216,3 +216,19 @@ def test_every_shipped_condition_and_value_can_be_decided_on_a_plain_machine(bas
     assert len(plan.hypotheses) + len(plan.passed_over) == len(entries)
     values = [value for h in plan.hypotheses for value in h.optimization.flags.values()]
     assert not [value for value in values if isinstance(value, str) and value.startswith("=")]
+
+
+def test_each_variant_keeps_its_own_condition() -> None:
+    many = optimization(flags={"--threads": 3}, applies_when="workload.concurrency > 16")
+    few = optimization(flags={"--parallel": 3}, applies_when="workload.concurrency <= 16")
+
+    assert one(plan_of([many, few], streams=32)).optimization.flags == {"--threads": 3}
+    assert one(plan_of([many, few], streams=8)).optimization.flags == {"--parallel": 3}
+    found = plan_of([many, few], streams=8).reasoning.entries["try-it"]
+    assert [condition.text for condition in found.conditions] == ["workload.concurrency <= 16"]
+
+
+def test_where_no_variant_applies_the_first_ones_condition_is_told() -> None:
+    never = [optimization(applies_when=f"machine.numa_nodes > {number}") for number in (1, 2)]
+
+    assert plan_of(never).passed_over == {"try-it": "machine.numa_nodes > 1 is false: machine.numa_nodes = 1"}

@@ -10,11 +10,15 @@ import pytest
 from assay.catalogue.loader import builtin_folder, load_files
 from assay.engines import sglang_log, vllm_log
 from assay.errors import UsageError
-from assay.plan.proof import proofs, proved, refuted
+from assay.plan.expression import evaluate
+from assay.plan.proof import proofs, proved, refuted, unproved
 from assay.records.hypothesis import Optimization
-from assay.records.run import RunOutcome
+from assay.records.run import Arm, Purpose, RunIntent, RunOutcome, RunStatus
+from assay.records.state import CampaignState, RunRecord
+from assay.render.report import report_markdown
+from tests.unit.simulated_world import hypothesis, start
 
-CAMPAIGN = Path(__file__).parents[2] / "examples" / "vllm-cpu"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 VLLM_H200 = """\
 (EngineCore pid=771) INFO 11-30 02:09:06 [cuda.py:422] Using AttentionBackendEnum.FLASHINFER backend.
 (EngineCore pid=771) INFO 11-30 02:09:06 [nvfp4.py:208] Using 'FLASHINFER_B12X' NvFp4 MoE backend out of potential backends: ['FLASHINFER_B12X', 'MARLIN'].
@@ -59,6 +63,8 @@ def said(name: str, engine: str, effective: dict[str, Any], number: int = 0) -> 
         ("a.b = $DIR*", {"a.b": "/tuned/x.json"}, None),
         ("a.b = $DIR*", {"a.b": "/builtin/x.json"}, "not /tuned*"),
         ("a.b = --absent", {"a.b": 4}, None),
+        ("a.b = *--tp*", {"a.b": "tp8_fused"}, None),
+        ("a.b = --tp*", {"a.b": "4_fused"}, "a.b = 4_fused, not 8*"),
         ("a.b = 8", {}, None),
         ("a.b = 8", {"engine.a.b": 4}, "a.b = 4"),
         ("log.a = x", {"log.a": ["y", "x"]}, None),
@@ -89,7 +95,13 @@ def test_a_proof_that_cannot_be_read_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verify", "words"), [("nonsense", "is not `path = value`"), ("a = --other", "does not set --other")]
+    ("verify", "words"),
+    [
+        ("nonsense", "is not `path = value`"),
+        ("a = --other", "does not set --other"),
+        ("a = *--other*", "does not set --other"),
+        ("a = $NAME*", "does not set \\$NAME"),
+    ],
 )
 def test_an_entry_with_a_proof_that_proves_nothing_is_refused_with_its_file(
     tmp_path: Path, verify: str, words: str
@@ -144,29 +156,65 @@ def test_a_flag_that_sglang_keeps_in_a_field_of_another_name_is_held_against_tha
     )
 
 
-def outcomes() -> list[tuple[list[str], RunOutcome]]:
-    """The runs of a real vLLM on a CPU: what was changed in each, and how it ended."""
+def test_what_is_fused_by_the_compiler_is_not_proved_where_nothing_is_compiled() -> None:
+    """vLLM 0.26 on an H200 reported the fusion of a norm while it compiled nothing, and said so in a warning."""
+    fused = {"compilation_config.pass_config.fuse_norm_quant": True}
+
+    assert said("fuse-norm-quant", "vllm", fused | {"compilation_config.mode": 3}) is None
+    assert said("fuse-norm-quant", "vllm", fused | {"engine.compilation_config.mode": "VLLM_COMPILE"}) is None
+    assert "mode = 0" in str(said("fuse-norm-quant", "vllm", fused | {"compilation_config.mode": 0}))
+
+
+def test_fp8_in_the_layout_of_sparse_attention_is_fp8() -> None:
+    assert said("kv-fp8", "vllm", {"cache_config.cache_dtype": "fp8_ds_mla"}) is None
+    assert said("kv-fp8", "vllm", {"cache_config.cache_dtype": "auto"}) is not None
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 7, 8, 60, 100, 255, 256, 300])
+def test_the_batch_that_graphs_are_asked_for_is_one_that_vllm_captures_and_none_of_the_load_lies_above_it(
+    concurrency: int,
+) -> None:
+    asked = entry("cuda-graph-batch-sizes", "vllm").flags["--max-cudagraph-capture-size"]
+    largest = evaluate(str(asked).removeprefix("="), {"workload": {"concurrency": concurrency}})
+
+    assert largest in {1, 2, 4, *range(8, 256, 8), *range(256, 1024, 16)}
+    assert concurrency <= largest < concurrency + 16
+
+
+def runs(campaign: str) -> list[tuple[RunIntent, RunOutcome]]:
+    """What was changed in each run of a real vLLM, and how it ended."""
     from assay.plan.fold import fold
     from assay.store.reader import read_events
 
-    state = fold(read_events(CAMPAIGN / "assay.db"))
-    return [(run.intent.arm.deltas, run.outcome) for run in state.runs if run.outcome is not None]
+    state = fold(read_events(EXAMPLES / campaign / "assay.db"))
+    return [(run.intent, run.outcome) for run in state.runs if run.outcome is not None]
 
 
-def test_no_run_of_a_recorded_campaign_that_counted_is_refuted_by_its_entries_proof() -> None:
+@pytest.mark.parametrize(
+    ("campaign", "proved_there"),
+    [
+        ("vllm-cpu", {"prefix-cache-off", "stream-interval"}),
+        ("gpu/h200-vllm", {"assay-persistent-moe", "kv-fp8", "prefill-chunk-large", "stream-interval", "weights-fp8"}),
+    ],
+)
+def test_no_run_of_a_recorded_campaign_that_counted_is_refuted_by_its_entries_proof(
+    campaign: str, proved_there: set[str]
+) -> None:
     served = {one.id: one.engines["vllm"][0] for one in load_files([builtin_folder()]) if "vllm" in one.engines}
-    told = 0
-    for deltas, outcome in outcomes():
-        for name in (each for each in deltas if each in served):
-            one = served[name]
-            found = refuted(one.verify, one.flags, one.env, outcome.effective)
-            assert found is None or outcome.status != "ok", (name, found)
-            told += proved(one.verify, one.flags, one.env, outcome.effective) is not None
-    assert told > 0
+    told: set[str] = set()
+    for intent, outcome in runs(campaign):
+        for name in (each for each in intent.arm.deltas if each in served):
+            said_of = (served[name].verify, intent.arm.flags, intent.arm.env, outcome.effective)
+            assert refuted(*said_of) is None or outcome.status not in {"ok", "wrong-output"}, name
+            told |= {name} if proved(*said_of) else set()
+    assert told >= proved_there
 
 
 def test_every_entry_that_can_be_launched_names_its_proof_but_those_that_no_engine_tells_of() -> None:
-    """What changes NCCL's or OpenMP's variables, statistics of the log, or what is only logged for debugging."""
+    """What changes NCCL's or OpenMP's variables, statistics of the log, or what is only logged for debugging.
+
+    And what SGLang's data-parallel attention divides: the adapter knows by how much, a proof does not.
+    """
     files = load_files([builtin_folder()])
     without = {
         engine: {
@@ -181,4 +229,51 @@ def test_every_entry_that_can_be_launched_names_its_proof_but_those_that_no_engi
     }  # fmt: skip
     assert without["sglang"] == {
         "continuous-decode-steps", "fuse-allreduce-rmsnorm", "logging-off", "nccl-protocol-ll", "omp-one-thread",
+        "prefill-chunk-large", "prefill-chunk-small", "schedule-less-conservative",
     }  # fmt: skip
+
+
+def after(*outcomes: tuple[RunStatus, dict[str, Any]], verify: str) -> str | None:
+    """What is not proved in a campaign whose runs with a change ended so, the server having reported that."""
+    state = state_after(*outcomes, verify=verify)
+    return unproved(state.hypotheses[0], state)
+
+
+def state_after(*outcomes: tuple[RunStatus, dict[str, Any]], verify: str) -> CampaignState:
+    wanted = hypothesis("change", verify=verify)
+    arm = Arm(label="change", flags={"--max-num-seqs": 64}, deltas=["change"])
+    runs = [
+        RunRecord(
+            intent=RunIntent(
+                run_id=f"r{number}", purpose=Purpose.SCREEN, series="main", candidate="change", arm=arm, seed=1, why=""
+            ),
+            outcome=RunOutcome(run_id=f"r{number}", status=status, reason="", duration_s=1, effective=effective),
+            intended_at_ns=number,
+        )
+        for number, (status, effective) in enumerate(outcomes)
+    ]
+    return start([wanted]).state.model_copy(update={"runs": runs})
+
+
+def test_a_path_that_no_run_found_is_told() -> None:
+    misspelt = "scheduler_config.max_num_seq = --max-num-seqs"
+    told = {"scheduler_config.max_num_seqs": 64}
+    invalid, stopped = RunStatus.INVALID, RunStatus.NOT_APPLIED
+
+    assert after((invalid, told), (invalid, told), verify=misspelt) == (
+        "Whether it was in force could not be proved: the server does not report `scheduler_config.max_num_seq`."
+    )
+    assert after((invalid, told), verify=f"scheduler_config.max_num_seqs = 64; {misspelt}") == (
+        "A part of its proof is missing: the server does not report `scheduler_config.max_num_seq`."
+    )
+    assert after((invalid, {}), (invalid, told), verify="scheduler_config.max_num_seqs = 64") is None
+    assert after((stopped, told), verify=misspelt) is None
+    assert after((invalid, told), verify="") is None
+
+
+def test_the_report_names_what_could_not_be_proved() -> None:
+    state = state_after((RunStatus.INVALID, {"total_slots": 64}), verify="total_slot = 64")
+
+    assert "- change: Whether it was in force could not be proved: the server does not report `total_slot`." in (
+        report_markdown(state, launch_commands={})
+    )

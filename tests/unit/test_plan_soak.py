@@ -101,7 +101,7 @@ def test_a_candidate_is_not_blamed_for_what_the_baseline_does_too() -> None:
     state = campaign({LEAKS: grows(), frozenset(): grows()})
 
     assert kinds(state) == {"good": "adopted"}
-    assert "as its reference's does" in state.verdicts["good"].reason
+    assert "as its reference's does: memory of the server grows (+120 MiB/min" in state.verdicts["good"].reason
     assert kinds(campaign({LEAKS: grows(4.0), frozenset(): grows()})) == {"good": "unstable"}
 
 
@@ -120,6 +120,16 @@ def test_failed_requests_and_a_standstill_need_no_reference() -> None:
         state = campaign({LEAKS: soak})
         assert (str(state.verdicts["good"].kind), state.verdicts["good"].cause) == ("unstable", cause)
         assert [deltas for _, _, deltas in soaked(state)] == [["good"]]
+
+
+def test_a_soak_whose_time_is_not_left_is_not_begun_and_that_is_told() -> None:
+    state = campaign(total_s=3600.0, soak_s=7200.0)
+
+    assert soaked(state) == []
+    assert kinds(state) == {"good": "adopted"}
+    assert "not soaked: the budget had no 7200 s left for it" in state.verdicts["good"].reason
+    assert state.headline is not None
+    assert "not soaked" in state.headline.sentence
 
 
 def test_with_one_bracket_only_the_reference_that_closes_it_is_soaked() -> None:
@@ -192,3 +202,4 @@ def test_the_peak_is_the_point_with_most_tokens_in_flight() -> None:
     assert peak(workload)[0] == "long"
     assert peak(workload)[1].concurrency == 4
     assert peak(workload.model_copy(update={"points": []}))[0] == "main"
+    assert peak(workload.model_copy(update={"shared_prefix_tokens": 4000}))[0] == "main"  # 64 prompts hold it, not 4

@@ -77,6 +77,15 @@ def test_a_budget_too_small_is_answered_with_a_larger_one() -> None:
     assert "raise" in found.advice[0]
 
 
+def test_a_budget_that_the_screen_may_not_use_up_is_counted_as_its_end_and_a_soak_that_never_fits_is_told() -> None:
+    found = outlook(
+        budget=Budget(total_s=1000, calibration_brackets=2, soak_s=7200), objective=Objective(min_effect=0.02)
+    )
+
+    assert found.ended_by_budget == 1.0
+    assert "budget.soak_s" in found.advice[-1]
+
+
 def test_the_same_seed_draws_the_same_worlds() -> None:
     one, again = (draw(PLAN, np.random.default_rng([3, 7])) for _ in range(2))
 

@@ -49,6 +49,31 @@ def test_plain_progress_writes_one_line_a_step_with_elapsed_and_left() -> None:
     ]
 
 
+def test_plain_progress_tells_a_phase_that_lasts_once_with_its_newest_figures() -> None:
+    clock, stream = Clock(), io.StringIO()
+    with PlainProgress(stream, clock=clock, patience_s=0.02) as progress:
+        progress.step("a", done_s=0.0, total_s=60.0)
+        for cores in (3, 2):
+            progress.phase(f"waiting for a quiet machine: other processes use {cores} cores")
+        assert progress._told_later is not None
+        progress._told_later.join(10.0)
+        progress.phase("waiting for a quiet machine: other processes use 1 cores")
+    assert stream.getvalue().splitlines()[1:] == ["[00:00] waiting for a quiet machine: other processes use 2 cores"]
+
+
+def test_plain_progress_tells_a_soak_at_once_and_sets_no_timer_while_it_measures() -> None:
+    stream = io.StringIO()
+    with PlainProgress(stream, clock=Clock(), patience_s=60.0) as progress:
+        progress.phase("launching")
+        launch = progress._told_later
+        progress.phase("warming up, then measuring")
+        assert launch is not None
+        assert launch.finished.is_set()
+        assert progress._told_later is None
+        progress.phase("soaking: 60 s of 8 in flight (main)")
+    assert stream.getvalue() == "[00:00] soaking: 60 s of 8 in flight (main)\n"
+
+
 def test_quiet_progress_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with QuietProgress() as progress:
         progress.step("x", done_s=0, total_s=1)

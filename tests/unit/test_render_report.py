@@ -7,11 +7,13 @@ from html.parser import HTMLParser
 
 import pytest
 
+from assay.records.machine import GpuIdentity
 from assay.records.run import RunStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import VerdictKind
 from assay.render.report import report_html, report_markdown
 from assay.render.report_facts import references
+from assay.render.words import effect_words
 from assay.testing.sample_state import sample_commands, sample_latencies, sample_state, sample_variants
 
 VARIANTS = sample_variants()
@@ -190,3 +192,35 @@ def test_runs_in_a_row_are_one_link_and_many_scattered_ones_are_counted() -> Non
     assert counted.words == "20 runs, r0001 to r0039"
     assert counted.title.split(", ") == scattered
     assert references(state, []) == []
+
+
+def test_what_is_on_trial_has_its_effect_so_far_in_every_place_marked_as_not_final() -> None:
+    state = open_campaign()
+    name = next(iter(state.screened))
+    effect = effect_words(state.screened[name].effect)
+    html, markdown = html_of(state), report_markdown(state, launch_commands={})
+    row = next(line for line in markdown.splitlines() if line.startswith("|") and f"| {name} |" in line)
+    assert f"{effect}, not final" in row
+    assert "goes on to composition" in row
+    assert f"{effect}, not final" in html
+    chart = html[html.index('id="effects"') :]
+    assert f'<g class="open"><a href="#h-{name}">' in chart
+    assert name not in re.findall(r'<g class="unmeasured">.*?>([a-z0-9-]+)</text>', chart)
+
+
+def open_campaign() -> CampaignState:
+    """The sample before the composition of what was adopted first."""
+    state = sample_state()
+    first = state.stack[0]
+    verdicts = {name: verdict for name, verdict in state.verdicts.items() if name != first}
+    runs = [run for run in state.runs if run.intent.series == "main"]
+    update = {"verdicts": verdicts, "stack": [], "headline": None, "ablations": {}, "runs": runs}
+    return state.model_copy(update=update | {"screened": {first: state.screened[first]}})
+
+
+def test_the_machine_is_named_with_its_gpus() -> None:
+    state = sample_state()
+    machine = state.machine.model_copy(update={"gpus": [GpuIdentity(name="NVIDIA H200")] * 2})
+    with_gpus = state.model_copy(update={"machine": machine})
+    assert "2 x NVIDIA H200" in html_of(with_gpus)
+    assert "2 x NVIDIA H200" in report_markdown(with_gpus, launch_commands={})

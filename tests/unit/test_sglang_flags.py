@@ -109,6 +109,9 @@ def test_a_log_tells_facts_and_each_second_thought_once() -> None:
     ]
 
 
+DP8 = {"enable_dp_attention": True, "dp_size": 8}
+
+
 @pytest.mark.parametrize(
     ("flags", "effective", "lines", "words"),
     [
@@ -131,6 +134,30 @@ def test_a_log_tells_facts_and_each_second_thought_once() -> None:
         ({"--enable-mscclpp": True}, {"enable_mscclpp": True}, ["MSCCL++ is disabled: the op is missing"], "MSCCL++"),
         ({"--disable-radix-cache": True}, {}, ["Disabling radix cache since x is not supported"], None),
         ({"--enable-two-batch-overlap": True}, {}, ["X is disabled when two-batch overlap is on"], None),
+        (
+            {"--enable-dp-attention": True},
+            {"enable_dp_attention": True},
+            ["DP attention is enabled. chunked prefill size is adjusted from 8192 to 1024."],
+            None,
+        ),
+        (
+            {"--enable-eplb": True},
+            {"enable_eplb": True},
+            ["EPLB is enabled. The expert_distribution_recorder_mode is automatically set."],
+            None,
+        ),
+        ({"--enable-eplb": True}, {}, ["EPLB is enabled, but this model has no experts: EPLB is ignored"], "ignored"),
+        (
+            {"--enable-hierarchical-cache": True},
+            {},
+            ["Disable hybrid SWA memory for Step3p5ForCausalLM model with hierarchical cache"],
+            None,
+        ),
+        ({"--chunked-prefill-size": 16384}, DP8 | {"chunked_prefill_size": 2048}, [], None),
+        ({"--chunked-prefill-size": 16384}, DP8 | {"chunked_prefill_size": 8192}, [], "= 8192"),
+        ({"--chunked-prefill-size": 16384}, {"dp_size": 8, "chunked_prefill_size": 2048}, [], "= 2048"),
+        ({"--schedule-conservativeness": 0.3}, DP8 | {"schedule_conservativeness": 0.09}, [], None),
+        ({"--schedule-conservativeness": 0.3}, DP8 | {"schedule_conservativeness": 1.0}, [], "= 1.0"),
         ({"--model-path": "/a"}, {"model_path": "/b"}, [], None),
         ({"--unknown": 1}, {}, [], None),
         ({"--num-continuous-decode-steps": 4}, {"version": "0.5.23"}, [], "no code outside argument handling"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
+import click
 import pytest
-from benchmarks.gpu.step_by_operation import cut, words_of
+from benchmarks.gpu.campaign_slices import WORKLOAD
+from benchmarks.gpu.step_by_operation import ASSAY, bench_words, cut, words_of
 
+from assay.cli import cli
 from assay.formats.traces import read_trace
 from tests.unit.kineto import decode_tape
 
@@ -41,3 +45,16 @@ def test_flags_that_are_off_are_spelled_as_vllm_spells_them() -> None:
     flags = {"--enable-prefix-caching": False, "--enforce-eager": True, "--max-num-seqs": 128}
 
     assert words_of(flags) == ["--no-enable-prefix-caching", "--enforce-eager", "--max-num-seqs", "128"]
+
+
+def test_the_load_is_the_campaigns_and_counts_tokens_that_are_no_text(tmp_path: Path) -> None:
+    words = bench_words(Namespace(window=3.0), "http://127.0.0.1:8000", 64, tmp_path)
+    command = cli.get_command(click.Context(cli), "bench")
+    assert command is not None
+
+    told = command.make_context("bench", words[len(ASSAY) + 1 :]).params
+
+    assert told["concurrency"] == WORKLOAD.concurrency
+    assert told["input_tokens"] == "256-256"
+    assert told["output_tokens"] == f"{WORKLOAD.output_tokens[0]}-{WORKLOAD.output_tokens[1]}"
+    assert told["extra_body"] == ("return_token_ids=true",)

@@ -183,6 +183,12 @@ def test_a_folder_that_cannot_be_made_is_a_record_error(tmp_path):
     assert refusal.value.hint
 
 
+def test_a_file_that_may_not_be_read_is_not_told_to_be_made_writable(tmp_path):
+    error = disk_error(PermissionError(errno.EACCES, os.strerror(errno.EACCES)), tmp_path / "a", "read")
+    assert "readable" in error.hint
+    assert "writable" not in error.hint
+
+
 @pytest.mark.parametrize(
     ("code", "hint"),
     [

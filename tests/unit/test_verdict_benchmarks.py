@@ -160,6 +160,8 @@ def test_a_table_takes_its_place_in_the_document(tmp_path: Path) -> None:
     document.write_text("before\n<!-- table: nulls -->\nold\n<!-- end -->\nafter\n")
     publish("nulls", "| new |", document)
     assert document.read_text() == "before\n<!-- table: nulls -->\n| new |\n<!-- end -->\nafter\n"
+    with pytest.raises(SystemExit, match="no place for the table power"):
+        publish("power", "| new |", document)
 
 
 def test_the_document_has_a_place_for_every_table() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from assay.engines.vllm_in_force import contradiction
+from assay.engines.vllm_server import kept
 from assay.records.base import Flags
 
 REPORTED: dict[str, Any] = {
@@ -48,6 +49,17 @@ REPORTED: dict[str, Any] = {
 )
 def test_what_it_confirms_or_does_not_report_is_in_force(flags: Flags) -> None:
     assert contradiction(flags, REPORTED, []) is None
+
+
+def test_fp8_in_the_layout_of_sparse_attention_is_fp8() -> None:
+    reported = {"cache_config.cache_dtype": "fp8_ds_mla"}
+    assert contradiction({"--kv-cache-dtype": "fp8_e4m3"}, reported, []) is None
+    assert contradiction({"--kv-cache-dtype": "bfloat16"}, reported, []) is not None
+
+
+def test_what_is_reported_of_an_object_holds_no_address() -> None:
+    told = {"quant_config": "<vllm.model_executor.layers.quantization.fp8.Fp8Config object at 0x7f5b241d6ae0>"}
+    assert kept(told) == {"quant_config": "<vllm.model_executor.layers.quantization.fp8.Fp8Config>"}
 
 
 def test_where_several_sections_have_the_name_one_that_agrees_is_enough() -> None:
@@ -119,3 +131,29 @@ def test_what_another_feature_loses_by_a_flag_does_not_accuse_the_flag() -> None
 )
 def test_a_warning_about_something_else_or_about_a_condition_accuses_nobody(line: str) -> None:
     assert contradiction({"--max-num-seqs": 16, "--attention-backend": "FLASH_ATTN"}, REPORTED, [line]) is None
+
+
+@pytest.mark.parametrize(
+    ("flag", "line"),
+    [
+        ("--async-scheduling", "Disabling NCCL for DP synchronization when using async scheduling."),
+        ("--enable-dbo", "Disabling cascade attention when DBO is enabled."),
+        (
+            "--speculative-config",
+            "Disabling cascade attention (not yet compatible with async speculative decoding).",
+        ),
+        ("--api-server-count", "AsyncLLM created with api_server_count more than 1; disabling stats logging"),
+        ("--quantization", "FlashInfer mnnvl allreduce quantization fusion workspace unavailable; falling back"),
+    ],
+)
+def test_what_a_flag_only_brings_about_does_not_contradict_it(flag: str, line: str) -> None:
+    """Lines of vLLM 0.26.0."""
+    assert contradiction({flag: "x" if flag != "--async-scheduling" else True}, {}, [line]) is None
+
+
+def test_what_gives_a_flag_up_contradicts_it() -> None:
+    for flag, line in (
+        ("--api-server-count", "Ignoring --api-server-count=4 when using rust front-end process"),
+        ("--enable-dbo", "Dual-Batch Overlap is not supported on CPU, disabled."),
+    ):
+        assert line in str(contradiction({flag: 4}, {}, [line]))

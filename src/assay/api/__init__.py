@@ -13,7 +13,7 @@ from assay.api.estimate import estimate, known_devices, known_models, search_lay
 from assay.api.explain import explain
 from assay.api.import_ import import_results
 from assay.api.init import init, init_from_command, init_from_url
-from assay.api.inspect import export, next_step, passed_over, remaining_s, report, status, todo, verify
+from assay.api.inspect import export, missing_model, next_step, passed_over, remaining_s, report, status, todo, verify
 from assay.api.plan import plan
 from assay.api.run import run
 
@@ -34,6 +34,7 @@ __all__ = [
     "init_from_url",
     "known_devices",
     "known_models",
+    "missing_model",
     "next_step",
     "passed_over",
     "plan",

@@ -113,6 +113,7 @@ def checked(folder: Path) -> list[Problem]:
     from assay.catalogue.bonds import bonds
     from assay.catalogue.loader import builtin_folder, load_files
     from assay.catalogue.names import names
+    from assay.catalogue.reported import reported
     from assay.catalogue.verify import verify
 
     if folder.is_file():
@@ -122,8 +123,24 @@ def checked(folder: Path) -> list[Problem]:
         raise UsageError(f"{folder} holds no entry (*.toml)", hint="docs/catalogue-entry.md shows a whole one")
     refuse_secrets_of(one for file in found for variants in file.engines.values() for one in variants)
     adapters = {name: wiring.engine(name).owned for name in wiring.engine_names()}
-    problems = [*bonds(found, load_files([builtin_folder()]), adapters), *names(found), *verify(found)]
+    others = load_files([builtin_folder()])
+    problems = [
+        *bonds(found, others, adapters), *names(found), *reported(found, log_facts()), *verify(found),
+    ]  # fmt: skip
     return sorted(problems, key=lambda one: one.severity)
+
+
+def log_facts() -> dict[str, frozenset[str]]:
+    """By engine: the facts that its adapter reads out of a log, all of them."""
+    from assay.engines import llamacpp_log, sglang_log, trtllm_log, vllm_log
+
+    return {
+        "llamacpp": frozenset(llamacpp_log.FACTS),
+        "rehearsal": frozenset(),
+        "sglang": frozenset(sglang_log.FACTS),
+        "trtllm": frozenset(trtllm_log.FACTS),
+        "vllm": frozenset({*vllm_log.FACTS, vllm_log.MOE_PLUGIN_FACT}),
+    }
 
 
 def applied(question: TargetQuestion) -> Plan:

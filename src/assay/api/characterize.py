@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.api.characterize_machine import CPU
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
+    from assay.api.characterize_roofline import Hardware
     from assay.ports import Progress
     from assay.records.attribution import Characterization, MeasuredRun
-    from assay.records.ceilings import Ceilings, GpuCeilings
+    from assay.records.ceilings import Ceilings
     from assay.records.device import Box
     from assay.records.machine import Machine
     from assay.records.model_shape import ModelShape
+    from assay.records.state import CampaignState, RunRecord
 
 WATCH_S = 10.0
-GGUF = ".gguf"
-CPU = "cpu"
-"""As a box: this machine's processors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +49,17 @@ class Question:
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What was gathered on the way."""
 
     notes: list[str] = field(default_factory=list)
+    state: CampaignState | None = None
+    """Of the campaign in the folder."""
+    record: RunRecord | None = None
+    """Its run that is explained; None: none, or what is explained is a load test or a server."""
+    run: MeasuredRun | None = None
+    elsewhere: bool = False
+    """The run was made on another machine than this one."""
 
 
 def characterize(question: Question, progress: Progress) -> Characterization:
@@ -63,85 +70,116 @@ def characterize(question: Question, progress: Progress) -> Characterization:
         EngineError: the server does not answer.
     """
     from assay import wiring
-    from assay.api.characterize_roofline import explained, facts_of, of_box, of_cpu, split
+    from assay.api import characterize_machine, recorded_target
+    from assay.api.characterize_roofline import explained, facts_of, split
     from assay.formats.traces import read_trace
     from assay.records.attribution import Characterization
 
-    found = _Found()
+    found = Found()
     trace = read_trace(question.trace) if question.trace else None
-    question, run = _campaign(question, found)
+    question = _campaign(question, found)
     server = None
     if question.url:
         from assay.api.measured_run import of_server
 
         progress.phase(f"watching {question.url} for {question.watch_s:g} s")
-        server, run, said = of_server(question.url, question.watch_s)
+        server, found.run, said = of_server(question.url, question.watch_s)
         found.notes += said
     shape = _shape(question, found)
     machine = wiring.probe().machine()
-    gpu, box = _gpu(machine, question, run, found, progress)
-    on_cpu = box is None or (shape is None and question.on is None)
-    ceilings = _measured(machine, question, shape, run, progress) if on_cpu else None
-    threads = _threads(question, run, machine) if on_cpu else None
+    state = found.state if found.record is not None and question.on is None else None
+    found.elsewhere = state is not None and recorded_target.is_elsewhere(state, machine)
+    gpu, box = characterize_machine.box_of(machine, question, found, progress)
+    on_cpu = not found.elsewhere and (box is None or (shape is None and question.on is None))
+    ceilings = characterize_machine.cpu_ceilings(machine, question, shape, found.run, progress) if on_cpu else None
+    threads = characterize_machine.threads_of(question, found.run, machine) if on_cpu else None
     answer = Characterization(
-        machine=box.name if box else f"{machine.cpu_model}, {machine.usable_cores} cores",
+        machine=box.name if box else _words(machine, state if found.elsewhere else None),
         ceilings=ceilings,
         gpu_ceilings=gpu,
         threads=threads,
         model=shape.name if shape else None,
         model_facts=facts_of(shape) if shape else {},
-        run=run,
+        run=found.run,
         server=server,
         trace=trace,
         notes=found.notes,
     )
-    if shape is None:
-        if trace is not None or run is not None:
-            answer = answer.model_copy(update={"attributions": split(run, None, None, answer)})
-        return answer
+    if shape is None or (box is None and not on_cpu):
+        measured = trace is not None or found.run is not None
+        return answer.model_copy(update={"attributions": split(found.run, None, None, answer) if measured else []})
     try:
-        hardware = (
-            of_box(shape, box, question.context_tokens)
-            if box
-            else of_cpu(shape, ceilings, threads or 1, question.context_tokens)
-        )
-        return explained(answer, hardware, ceilings)
+        return explained(answer, _hardware(shape, box, ceilings, threads, question, found), ceilings)
     except UsageError as error:
         if box is not None:
             raise
         return answer.model_copy(
             update={
                 "notes": [*answer.notes, f"no roofline of {shape.name}: {error.message} ({error.hint})"],
-                "attributions": split(run, None, None, answer),
+                "attributions": split(found.run, None, None, answer),
             }
         )
 
 
-def _campaign(question: Question, found: _Found) -> tuple[Question, MeasuredRun | None]:
+def _words(machine: Machine, state: CampaignState | None) -> str:
+    """The machine that the answer is of: this one, or the record's."""
+    from assay.api.recorded_target import machine_words
+
+    return machine_words(state) if state else f"{machine.cpu_model}, {machine.usable_cores} cores"
+
+
+def _hardware(
+    shape: ModelShape,
+    box: Box | None,
+    ceilings: Ceilings | None,
+    threads: int | None,
+    question: Question,
+    found: Found,
+) -> Hardware:
+    """What computes: a box as the run's arm was served on it, or this machine's processors.
+
+    Raises:
+        UsageError: too little is known of it.
+    """
+    from assay.api.characterize_roofline import of_box, of_cpu
+    from assay.api.recorded_target import served
+
+    if box is None:
+        return of_cpu(shape, ceilings, threads or 1, question.context_tokens)
+    as_served = served(found.state, found.record.intent.arm) if found.state and found.record else None
+    return of_box(shape, box, question.context_tokens, as_served)
+
+
+def _campaign(question: Question, found: Found) -> Question:
     """Target and run of the campaign in the folder; a load test's result may stand for the run."""
     from assay.api.inspect import status
-    from assay.api.measured_run import of_campaign, of_load_test
+    from assay.api.measured_run import of_campaign, of_load_test, run_of
 
     if question.run and question.url:
         raise UsageError("--run and --url contradict each other", hint="give the one that is to be explained")
     if question.run and Path(question.run).exists():
-        return question, of_load_test(Path(question.run))
+        found.run = of_load_test(Path(question.run))
+        return question
     if not (question.folder / "assay.db").exists():
         if question.run:
             raise UsageError(
                 f"there is no load test {question.run!r}, and {question.folder} holds no campaign",
                 hint="name the folder of an `assay bench`, or a campaign with --folder and one of its runs",
             )
-        return _target(question), None
-    state = status(question.folder)
+        return _target(question)
+    found.state = status(question.folder)
     if question.url or (question.on and question.on.lower() != CPU and not question.run):
-        return replace(question, model=question.model or state.model.path), None
-    run = of_campaign(state, question.run)
-    if run is None:
+        return question
+    found.record = run_of(found.state, question.run)
+    found.run = of_campaign(found.state, question.run)
+    if found.run is None:
         found.notes.append("the campaign has no valid run of the baseline yet")
-    if question.model is not None and run is not None:
-        found.notes.append(f"{run.source} served {state.model.name}; the roofline is of {question.model}")
-    return replace(question, model=question.model or state.model.path), run
+    elif found.state.is_simulated:
+        found.notes.append(
+            f"{found.run.source}: computed by this arithmetic, in scaled time; it is not held against it"
+        )
+        found.run = None
+    return question
 
 
 def _target(question: Question) -> Question:
@@ -156,11 +194,15 @@ def _target(question: Question) -> Question:
     return replace(question, model=wiring.engine(target.engine).model(target).path)
 
 
-def _shape(question: Question, found: _Found) -> ModelShape | None:
+def _shape(question: Question, found: Found) -> ModelShape | None:
     from assay import models
+    from assay.api.recorded_target import shape_of
 
-    if question.model is not None:
-        return models.load(_embedded(question.model))
+    named = question.model if question.model is None else _embedded(question.model)
+    if found.state is not None and (named is None or found.record is not None):
+        return shape_of(found.state, named, found.notes)
+    if named is not None:
+        return models.load(named)
     if question.url is None:
         return None
     from assay.api.measured_run import served_model
@@ -178,93 +220,3 @@ def _embedded(model: str) -> str:
     from assay.records.spec import EMBEDDED, Target
 
     return wiring.engine("llamacpp").model(Target(model=EMBEDDED)).path if model == EMBEDDED else model
-
-
-def _measured(
-    machine: Machine, question: Question, shape: ModelShape | None, run: MeasuredRun | None, progress: Progress
-) -> Ceilings:
-    """Ceilings of this machine, measured where they are not known yet."""
-    from assay.probes.ceilings import ceilings
-    from assay.roofline.cpu import weight_shapes
-
-    wanted = _storages(shape)
-    counts = [count for count in (question.threads, run.threads if run else None) if count]
-    weights = Path(shape.source) if shape and shape.source.endswith(GGUF) else None
-    return ceilings(
-        machine,
-        Path.cwd() if weights is None else weights.parent,
-        lambda text, done_s, total_s: progress.step(text, done_s=done_s, total_s=total_s),
-        storages=wanted,
-        shapes=weight_shapes(shape) if shape else (),
-        threads=[*counts, machine.physical_cores],
-        model=weights if weights and weights.is_file() else None,
-        again=question.again,
-        measure=question.url is None,
-    )
-
-
-def _storages(shape: ModelShape | None) -> list[str]:
-    """Types of weights that the model multiplies with, and the one of its cache."""
-    from assay.records.model_shape import LOOKED_UP
-    from assay.roofline.cpu import kernel_type
-
-    if shape is None:
-        return []
-    used = {kernel_type(matrix.storage.name) for _, matrix in shape.matrices() if matrix.part not in LOOKED_UP}
-    return sorted(used | {"F16"})
-
-
-def _threads(question: Question, run: MeasuredRun | None, machine: Machine) -> int:
-    told = question.threads or (run.threads if run else None)
-    return told or max(1, min(machine.physical_cores, machine.usable_cores))
-
-
-def _gpu(
-    machine: Machine, question: Question, run: MeasuredRun | None, found: _Found, progress: Progress
-) -> tuple[GpuCeilings | None, Box | None]:
-    """The box that is meant, and what was measured of it; no box: the processors are.
-
-    Raises:
-        UsageError: no such device, a file cannot be read, or measurements are given for processors.
-    """
-    from assay.probes.ceilings.gpu import local_box, read
-    from assay.probes.devices import box
-    from assay.probes.measured_file import with_measured
-
-    told = read(question.measured) if question.measured else None
-    if question.on and question.on.lower() != CPU:
-        named = box(question.on)
-        return told, with_measured(named, told) if told else named
-    if _means_processors(machine, question, run):
-        if told:
-            raise UsageError(
-                f"{question.measured} tells of a GPU, and processors are asked for", hint="name the box: --on BOX"
-            )
-        return None, None
-    told = told or _gpu_ceilings(machine, question, found, progress)
-    if len({gpu.name for gpu in machine.gpus}) > 1:
-        found.notes.append(f"the GPUs are not alike: all are taken for {machine.gpus[0].name}")
-    try:
-        return told, local_box(machine, told)
-    except UsageError as error:
-        found.notes.append(f"no roofline of the GPUs here: {error.message} (--on BOX names one)")
-        return told, None
-
-
-def _means_processors(machine: Machine, question: Question, run: MeasuredRun | None) -> bool:
-    """Whether the processors are asked for: by name, by their threads, or because there is nothing else."""
-    asked = question.on is not None or question.threads is not None
-    return asked or not machine.gpus or (run is not None and run.threads is not None)
-
-
-def _gpu_ceilings(machine: Machine, question: Question, found: _Found, progress: Progress) -> GpuCeilings | None:
-    """Measured here or before; None with a note why not, and data sheets stand in."""
-    from assay.probes.ceilings.gpu import gpu_ceilings
-    from assay.probes.ceilings.port import NotMeasurable
-
-    progress.phase("ceilings of the GPUs, where they are not known yet: up to two minutes")
-    try:
-        return gpu_ceilings(machine, again=question.again)
-    except NotMeasurable as reason:
-        found.notes.append(f"the GPUs' ceilings are not measured: {reason}; their data sheets stand in")
-        return None

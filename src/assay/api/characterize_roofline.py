@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
+    from assay.plan.target_step import Served
     from assay.records.attribution import Attribution, Characterization, Efficiency, MeasuredRun
     from assay.records.ceilings import Ceilings
     from assay.records.device import Box
     from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, Range, StepEstimate
+    from assay.records.held_load import HeldLoad, MeasuredLoad
     from assay.records.model_shape import ModelShape
 
 CPU_BATCHES, GPU_BATCHES = (1, 4, 16), (1, 8, 64, 256)
@@ -35,23 +37,38 @@ class Hardware:
     context_tokens: int
     starts_s: Range | None = None
     """From one kernel to the next in a replayed graph; None on CPUs."""
+    mixed: Callable[[OperatingPoint, OperatingPoint], StepEstimate] | None = None
+    """A step of decode with prompts in it; None on CPUs."""
+    box: Box | None = None
+    room: Callable[[int], int] | None = None
+    """Sequences of so many tokens that the cache holds; None: not known."""
 
 
-def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
-    """A box known by its data sheets and published measurements, under the layout that `assay estimate` would take.
+def of_box(shape: ModelShape, box: Box, context_tokens: int | None, served: Served | None = None) -> Hardware:
+    """A box known by its data sheets and published measurements.
+
+    Args:
+        shape: the model.
+        box: the devices.
+        context_tokens: of each sequence; None: the usual number.
+        served: layout, cache and memory; None: as `assay estimate` takes them where nothing is said.
 
     Raises:
-        UsageError: too little is known of the device.
+        UsageError: too little is known of the device, or the layout is impossible on it.
     """
     from assay.records.attribution import Efficiency
-    from assay.roofline import ceilings, layout_choice, mechanisms, step, utilization
+    from assay.roofline import ceilings, layout_choice, mechanisms, mixed, step, utilization
 
-    chosen = layout_choice.default(shape, box, memory_fraction=MEMORY_FRACTION, cache_bytes_per_element=CACHE_BYTES)
-    layout = chosen.layout if chosen else _whole(box)
+    fraction = served.memory_fraction if served else MEMORY_FRACTION
+    element = served.cache_bytes_per_element if served else CACHE_BYTES
+    layout = _layout(shape, box, served, fraction, element)
     used = layout_choice.used(box, layout)
 
     def at(point: OperatingPoint) -> StepEstimate:
-        return step.estimate(shape, used, layout, point)
+        return step.estimate(shape, used, layout, point, cache_bytes_per_element=element)
+
+    def with_prompts(decode: OperatingPoint, prompts: OperatingPoint) -> StepEstimate:
+        return mixed.estimate(shape, used, layout, decode, prompts, cache_bytes_per_element=element)
 
     def efficiency(at_point: StepEstimate, tokens_per_s: float) -> Efficiency:
         return Efficiency(
@@ -64,18 +81,43 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None) -> Hardware:
     return Hardware(
         step=at,
         efficiency=efficiency,
-        mechanisms=lambda at_point: mechanisms.ceilings(at_point, shape, used, layout),
+        mechanisms=lambda at_point: mechanisms.ceilings(
+            at_point, shape, used, layout, cache_bytes_per_element=element, memory_fraction=fraction
+        ),
         batches=GPU_BATCHES,
         prompt=GPU_PROMPT,
         context_tokens=CONTEXT["gpu"] if context_tokens is None else context_tokens,
         starts_s=ceilings.of(used.device).launch_s,
+        mixed=with_prompts,
+        box=used,
+        room=_room(shape, used, layout, fraction, element),
     )
 
 
-def _whole(box: Box) -> Layout:
-    from assay.records.estimate import Layout
+def _room(shape: ModelShape, box: Box, layout: Layout, fraction: float, element: float) -> Callable[[int], int] | None:
+    """Sequences of so many tokens that the cache holds; None where memory is not known, or weights do not fit."""
+    from assay.roofline import memory
 
-    return Layout(tp=box.count)
+    if box.device.fact("memory_bytes") is None:
+        return None
+    budget = memory.budget(shape, box, layout, memory_fraction=fraction, cache_bytes_per_element=element)
+    return budget.sequences if budget.fits and budget.cache_bytes_per_token else None
+
+
+def _layout(shape: ModelShape, box: Box, served: Served | None, fraction: float, element: float) -> Layout:
+    """As served, else the default; the whole box where none is possible."""
+    from assay.records.estimate import Layout
+    from assay.roofline import layout_choice, layouts
+
+    if served is not None:
+        if refused := layouts.check(shape, box, served.layout):
+            raise UsageError(
+                f"the run was served as {served.layout.name}, which is impossible on {box.name}: {refused}",
+                hint="name the box that it ran on: --on BOX",
+            )
+        return served.layout
+    chosen = layout_choice.default(shape, box, memory_fraction=fraction, cache_bytes_per_element=element)
+    return chosen.layout if chosen else Layout(tp=box.count)
 
 
 def of_cpu(shape: ModelShape, ceilings: Ceilings | None, threads: int, context_tokens: int | None) -> Hardware:
@@ -152,12 +194,59 @@ def explained(answer: Characterization, hardware: Hardware, ceilings: Ceilings |
             "efficiency": efficiency,
             "mechanisms": hardware.mechanisms(run_point or points[len(hardware.batches) - 1]),
             "held": characterize_step.held(answer, hardware.step, hardware.starts_s, hardware.context_tokens),
-            "attributions": split(answer.run, run_point, prompt, answer),
+            "held_loads": [_held(load, answer.run, hardware) for load in answer.run.loads] if answer.run else [],
+            "attributions": split(
+                answer.run, run_point, prompt, answer, _added_s(answer.run, run_point, prompt, hardware)
+            ),
             "notes": list(
-                dict.fromkeys([*answer.notes, *characterize_step.not_held(answer, hardware.starts_s), *points[0].notes])
+                dict.fromkeys(
+                    [
+                        *answer.notes,
+                        *characterize_step.not_held(answer, hardware.starts_s),
+                        *_serial_host(answer.run, run_point, hardware),
+                        *points[0].notes,
+                    ]
+                )
             ),
         }
     )
+
+
+def _held(load: MeasuredLoad, run: MeasuredRun, hardware: Hardware) -> HeldLoad:
+    """The estimate of an operating point beside what was measured there."""
+    from assay.roofline.held_load import held_load
+    from assay.roofline.serving import MAX_STEP_TOKENS
+
+    each = load.cached_tokens + load.input_tokens + load.output_tokens
+    room = load.sequences if hardware.room is None else hardware.room(each)
+    return held_load(
+        load,
+        max(1, min(load.sequences, room)),
+        hardware.step,
+        hardware.mixed if run.shares_steps else None,
+        hardware.box,
+        run.step_tokens or MAX_STEP_TOKENS,
+    )
+
+
+def _serial_host(run: MeasuredRun | None, step: StepEstimate | None, hardware: Hardware) -> list[str]:
+    """What the expected times of a run on GPUs do not know."""
+    if run is None or not run.loads or step is None or hardware.box is None:
+        return []
+    told = (
+        f"the host's part of a step, {1e3 * step.overhead_s.mid:.3g} ms expected, is added to its kernels: an engine "
+        "that schedules asynchronously (as vLLM and SGLang can) hides it behind them, and may be that much faster"
+    )
+    return [told]
+
+
+def _added_s(
+    run: MeasuredRun | None, step: StepEstimate | None, prompt: StepEstimate | None, hardware: Hardware
+) -> float | None:
+    """What a prompt adds to a step of decode, expected; None where the engine computes prompts apart."""
+    if run is None or not run.shares_steps or hardware.mixed is None or step is None or prompt is None:
+        return None
+    return max(0.0, hardware.mixed(step.point, prompt.point).time_s.mid - step.time_s.mid)
 
 
 def _points_of(run: MeasuredRun | None, hardware: Hardware) -> tuple[StepEstimate | None, StepEstimate | None]:
@@ -183,8 +272,17 @@ def split(
     step: StepEstimate | None,
     prompt: StepEstimate | None,
     answer: Characterization,
+    prompt_s: float | None = None,
 ) -> list[Attribution]:
-    """The run's times by cause; of a trace alone, the time of its span."""
+    """The run's times by cause; of a trace alone, the time of its span.
+
+    Args:
+        run: what was measured.
+        step: decode at its operating point.
+        prompt: one of its prompts alone.
+        answer: with trace and server.
+        prompt_s: what a prompt adds to a step of decode; None: it has a step of its own.
+    """
     from assay.records.attribution import MeasuredRun
     from assay.roofline import attribution
 
@@ -195,7 +293,7 @@ def split(
         split = attribution.decode(run, None, None, answer.trace)
         return [split.model_copy(update={"what": "span of the trace"})] if split else []
     splits = (
-        attribution.decode(run, step, prompt, answer.trace),
+        attribution.decode(run, step, prompt, answer.trace, prompt_s=prompt_s),
         attribution.first_token(run, prompt, step, answer.server),
     )
     return [split for split in splits if split is not None]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -15,6 +17,15 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 STDIN_NAME = "stdin"
+WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""How a file begins that is not UTF-8, the longer mark first: one begins with the other."""
+WIDE_NULS = 4
+"""Of so many bytes of a wide text at least one is NUL: in UTF-16, every second one of what is written in ASCII."""
 LONGEST_BYTES = 65_536
 """Of one line; what follows in the same line is read and dropped, so that a line without an end costs no memory."""
 
@@ -78,11 +89,33 @@ def _name(file: Path) -> str:
 def _lines(file: Path) -> Iterator[str]:
     """The lines of a file, each decoded alone: a broken byte spoils one character, and the rest is read."""
     with _opened(file) as stream:
-        while line := stream.readline(LONGEST_BYTES):
+        first = stream.readline(LONGEST_BYTES)
+        if encoding := _wide_encoding(first):
+            yield from _wide_lines(first, stream, encoding)
+            return
+        for line in chain([first] if first else [], iter(lambda: stream.readline(LONGEST_BYTES), b"")):
             is_cut = len(line) == LONGEST_BYTES and not line.endswith(b"\n")
             yield line.decode("utf-8", errors="replace")
             while is_cut and (rest := stream.readline(LONGEST_BYTES)):
                 is_cut = not rest.endswith(b"\n")
+
+
+def _wide_encoding(first: bytes) -> str | None:
+    """By the mark at the beginning; the NULs of wide Latin letters tell it from bytes that are no text at all."""
+    mark, name = next((each for each in WIDE if first.startswith(each[0])), (b"", ""))
+    body = first[len(mark) :]
+    return name if mark and (WIDE_NULS * body.count(0) >= len(body) or body == b"\n") else None
+
+
+def _wide_lines(first: bytes, stream: BinaryIO, encoding: str) -> Iterator[str]:
+    """Of a file whose letters are wider than a byte (Windows shells redirect so): the newline's byte ends no line."""
+    decoder, text = codecs.getincrementaldecoder(encoding)(errors="replace"), ""
+    for part in chain([first] if first else [], iter(lambda: stream.read(LONGEST_BYTES), b"")):
+        *whole, text = (text + decoder.decode(part)).split("\n")
+        text = text[:LONGEST_BYTES]
+        yield from (f"{line[:LONGEST_BYTES]}\n" for line in whole)
+    if text := text + decoder.decode(b"", final=True):
+        yield text
 
 
 @contextmanager

@@ -39,10 +39,11 @@ def target_at(url: str, *, model: str | None = None, api_key_env: str | None = N
 def _props(base: str) -> dict[str, Any]:
     """What llama.cpp's server tells of itself; nothing where another one answers, or nobody."""
     import json
-    from urllib.request import urlopen
+
+    from assay.load.server import opener
 
     try:
-        with urlopen(f"{base}/props", timeout=ASK_TIMEOUT_S) as response:  # noqa: S310 - scheme checked above
+        with opener().open(f"{base}/props", timeout=ASK_TIMEOUT_S) as response:
             props = json.load(response)
     except (OSError, ValueError):
         return {}

@@ -123,6 +123,24 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     return render(kind, shown.argv, shown.env, simulated=is_simulated(state))
 
 
+def missing_model(folder: Path) -> str | None:
+    """The model's path in the exported command, where it is none of this machine; None where it exists or is a name."""
+    state = status(folder)
+    confirmed = state.headline is not None and state.headline.confirmed
+    return missing_path(state, _artifact_path(folder, state) if confirmed else None)
+
+
+def missing_path(state: CampaignState, made: str | None) -> str | None:
+    """The same of a campaign that may have made its own model file (`made`).
+
+    A launch that is wrapped (a container, another host) has paths of its own: nothing is said of them.
+    """
+    if state.spec.target.launch is not None or state.spec.target.url is not None:
+        return None
+    path = Path(made or state.model.path)
+    return None if not path.is_absolute() or path.exists() else str(path)
+
+
 def _artifact_path(folder: Path, state: CampaignState) -> str | None:
     """The model file the last run of the full stack served, when it is not the target's own."""
     import json

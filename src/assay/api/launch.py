@@ -35,7 +35,9 @@ class Serving:
     @property
     def notes(self) -> list[str]:
         """What could not be found out of a server that we started."""
-        unproven: str | None = getattr(self.started, "unproven", None)
+        from assay.engines.any_server import AnyServer
+
+        unproven = self.started.unproven if isinstance(self.started, AnyServer) else None
         return [] if unproven is None else [unproven]
 
     def alive(self) -> bool:

@@ -19,8 +19,8 @@ ONE_TOKEN = 1.1
 """Mean gap between chunks over the mean time per token: up to here a chunk is taken for one token."""
 
 
-def of_campaign(state: CampaignState, run_id: str | None) -> MeasuredRun | None:
-    """A valid run of a campaign.
+def run_of(state: CampaignState, run_id: str | None) -> RunRecord | None:
+    """A run that measured something.
 
     Args:
         state: of the campaign.
@@ -29,18 +29,37 @@ def of_campaign(state: CampaignState, run_id: str | None) -> MeasuredRun | None:
     Raises:
         UsageError: there is no such run, or it measured nothing.
     """
+    if run_id is not None:
+        return _named(state, run_id)
+    ordered = sorted(_of_baseline(state, also_as_candidate=False), key=_throughput)
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+def of_campaign(state: CampaignState, run_id: str | None) -> MeasuredRun | None:
+    """A run of a campaign as it is explained; arguments and errors as of `run_of`.
+
+    Where none is named, the operating points are those of all valid runs of the baseline together, those that stood for
+    a candidate (baseline against itself) among them.
+    """
+    from assay.api.measured_loads import loads_of, shares_steps, step_tokens
+    from assay.api.recorded_target import other_weights, served
     from assay.records.attribution import MeasuredRun
 
-    record = _middle(state) if run_id is None else _named(state, run_id)
+    record = run_of(state, run_id)
     if record is None or record.outcome is None or record.outcome.measures is None:
         return None
-    measures = record.outcome.measures
+    measures, arm = record.outcome.measures, record.intent.arm
     in_flight = float(state.spec.workload.concurrency)
-    slots = _slots(record.outcome)
-    notes = [f"an arm with {' + '.join(record.intent.arm.deltas)}"] if record.intent.arm.deltas else []
+    limits = served(state, arm)
+    limit = _slots(record.outcome) or (limits.running_limit if limits else None)
+    notes = [f"an arm with {' + '.join(arm.deltas)}"] if arm.deltas else []
+    notes += [told] if (told := other_weights(arm)) else []
+    if record.outcome.status != "ok":
+        notes.append(f"its status is {record.outcome.status}: {record.outcome.reason}")
+    runs = [record] if run_id is not None else _of_baseline(state, also_as_candidate=True)
     return MeasuredRun(
-        source=f"run {record.intent.run_id} ({record.intent.arm.label})",
-        sequences=in_flight if slots is None else min(in_flight, slots),
+        source=f"{'SIMULATED ' if state.is_simulated else ''}run {record.intent.run_id} ({arm.label})",
+        sequences=in_flight if limit is None else min(in_flight, limit),
         in_flight=in_flight,
         output_tokens_per_s=measures.output_tokens_per_s,
         tpot_s=measures.tpot.mean_s,
@@ -50,6 +69,9 @@ def of_campaign(state: CampaignState, run_id: str | None) -> MeasuredRun | None:
         output_tokens=measures.mean_output_tokens,
         threads=_threads(record),
         requests_per_s=measures.requests_per_s,
+        loads=[] if state.is_simulated else loads_of(state, runs, limit),
+        shares_steps=shares_steps(state.build, arm.flags),
+        step_tokens=step_tokens(state.build, arm.flags),
         notes=notes,
     )
 
@@ -62,6 +84,7 @@ def of_load_test(path: Path) -> MeasuredRun:
     """
     from pydantic import ValidationError
 
+    from assay.api.measured_loads import SHARING, load_of
     from assay.records.attribution import MeasuredRun
     from assay.records.bench import BenchResult
 
@@ -86,6 +109,8 @@ def of_load_test(path: Path) -> MeasuredRun:
         output_tokens=measures.mean_output_tokens,
         client_lag_s=result.client.read_delay_p50_s or result.client.lag_p50_s,
         requests_per_s=measures.requests_per_s,
+        loads=load_of(result),
+        shares_steps=(result.engine or "").lower().startswith(SHARING),
     )
 
 
@@ -169,24 +194,28 @@ def _named(state: CampaignState, run_id: str) -> RunRecord:
     return found
 
 
-def _middle(state: CampaignState) -> RunRecord | None:
-    valid = [
+def _of_baseline(state: CampaignState, *, also_as_candidate: bool) -> list[RunRecord]:
+    """Its valid runs."""
+    return [
         run
         for run in state.runs
-        if run.intent.candidate is None
+        if (also_as_candidate or run.intent.candidate is None)
         and not run.intent.arm.deltas
         and run.outcome is not None
         and run.outcome.status == "ok"
     ]
-    ordered = sorted(valid, key=_throughput)
-    return ordered[len(ordered) // 2] if ordered else None
 
 
 def _gap(measures: Measures) -> float | None:
-    """Median gap between chunks where a chunk is a token: gaps are then no longer than times per token, on average."""
-    gap_s, each_s = measures.itl.mean_s, measures.tpot.mean_s
-    one_each = gap_s is not None and each_s is not None and gap_s <= ONE_TOKEN * each_s
-    return measures.itl.p50_s if one_each else None
+    """Median gap between chunks where it is that of a step: a chunk is a token, and the chunks do not come in pairs.
+
+    Of single tokens the mean gap is no longer than the mean time per token. A step without prompts is no longer than
+    the mean of all steps: a longer median is that of chunks which the server sends, or the client reads, two at a time.
+    """
+    gap_s, each_s, median_s = measures.itl.mean_s, measures.tpot.mean_s, measures.itl.p50_s
+    if gap_s is None or each_s is None or median_s is None:
+        return None
+    return median_s if gap_s <= ONE_TOKEN * each_s and median_s <= each_s else None
 
 
 def _throughput(run: RunRecord) -> float:
@@ -241,10 +270,10 @@ def _base(url: str) -> str:
 
 
 def _get(address: str) -> bytes:
-    from urllib.request import urlopen
+    from assay.load.server import opener
 
     try:
-        with urlopen(address, timeout=ASK_S) as response:  # noqa: S310 - the scheme is checked by `Server`
+        with opener().open(address, timeout=ASK_S) as response:
             content: bytes = response.read(1 << 24)
     except (OSError, ValueError) as error:
         raise EngineError(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from assay.plan.hypotheses import Plan
     from assay.ports import Engine
     from assay.records.hypothesis import Hypothesis
-    from assay.records.machine import EngineBuild
+    from assay.records.machine import EngineBuild, ModelFacts
     from assay.records.scoring import PredictionScore
     from assay.records.spec import CampaignSpec
     from assay.records.state import CampaignState
@@ -43,22 +43,37 @@ def assumed_launch_s(state: CampaignState) -> float:
 
     if any(run.outcome and run.outcome.measures for run in state.runs):
         return 0.0
-    return assumed_run_s(state.spec) - state.spec.workload.least_load_s
+    return assumed_run_s(state.spec, state.model.size_bytes) - state.spec.workload.least_load_s
 
 
 def shortfall(state: CampaignState) -> str | None:
     """What to say where the budget is spent before the first candidate is tried; None where it is not."""
-    from assay.plan.cost import least_calibration_s
+    from assay.plan.cost import assumed_run_s, least_calibration_s
     from assay.render.words import duration_words
 
     budget, least_s = state.spec.budget, least_calibration_s(state.spec)
-    if state.calibration is not None or least_s <= budget.total_s:
+    total = f"budget.total_s is {duration_words(budget.total_s)}, and"
+    if state.calibration is not None:
         return None
-    return (
-        f"budget.total_s is {duration_words(budget.total_s)}, and the calibration alone takes at least "
-        f"{duration_words(least_s)} of load ({budget.calibration_brackets} brackets), launches not counted: "
-        "no candidate will be tried"
-    )
+    if least_s > budget.total_s:
+        return (
+            f"{total} the calibration alone takes at least "
+            f"{duration_words(least_s)} of load ({budget.calibration_brackets} brackets), launches not counted: "
+            "no candidate will be tried"
+        )
+    expected_s = (2 * budget.calibration_brackets + 1) * assumed_run_s(state.spec, state.model.size_bytes)
+    if expected_s > budget.total_s:
+        return (
+            f"{total} the calibration alone is expected to take {duration_words(expected_s)} "
+            f"({budget.calibration_brackets} brackets), launches being a guess: probably no candidate will be tried"
+        )
+    if budget.soak_s > budget.total_s - expected_s:
+        return (
+            f"{total} a soak of budget.soak_s ({duration_words(budget.soak_s)}) does not fit beside the calibration "
+            f"(about {duration_words(expected_s)}): what is adopted will not be soaked; raise budget.total_s or lower "
+            "budget.soak_s"
+        )
+    return None
 
 
 def _planned(folder: Path, record: Any, catalogue: Path | None) -> CampaignState:
@@ -123,19 +138,37 @@ def _earlier_scores(state: CampaignState) -> list[PredictionScore]:
 
 def _created(spec: CampaignSpec) -> dict[str, Any]:
     from assay import __version__, wiring
+    from assay.plan.context import beyond_context
     from assay.store.spec_file import spec_hash
 
     engine = wiring.engine(spec.target.engine)
     build = engine.find(spec.target)
     _check_baseline(engine, build, spec)
+    model = engine.model(spec.target)
+    if problem := beyond_context(spec, build, model):
+        raise UsageError(
+            problem,
+            hint="lower workload.shared_prefix_tokens, input_tokens or output_tokens, or give the server more context",
+        )
     return {
         "spec": spec.model_dump(mode="json"),
         "spec_hash": spec_hash(spec),
         "machine": wiring.probe().machine().model_dump(mode="json"),
         "build": build.model_dump(mode="json"),
-        "model": engine.model(spec.target).model_dump(mode="json"),
+        "model": model.model_dump(mode="json"),
+        **_shape(model),
         "assay_version": __version__,
     }
+
+
+def _shape(model: ModelFacts) -> dict[str, Any]:
+    """The model's shape, for whoever reads the record elsewhere; nothing where its files do not tell it."""
+    from assay import models
+
+    try:
+        return {"shape": models.load(model.path).model_dump(mode="json")}
+    except UsageError:
+        return {}
 
 
 def _check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> None:

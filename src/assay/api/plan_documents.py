@@ -42,6 +42,7 @@ def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] 
             command=_command(state, one, by_id),
             objective=OBJECTIVES.get(metric, metric.removesuffix("_s").replace("_", " ")),
             min_effect=state.spec.objective.min_effect,
+            random_weights=state.spec.target.has_random_weights,
             cost="" if one.status == "blocked" else cost,
             corrected=known.get(one.id),
             known=frozenset(plan.reasoning.entries),

@@ -79,7 +79,7 @@ def situation_of(
     missing: dict[str, str] = {}
     shape = _shape(model, spec, missing)
     served = served_of(spec, build)
-    box = _box(spec, machine, on, missing)
+    box = box_of(spec, machine, on, missing)
     step = None
     if shape is not None and box is not None and served is not None:
         from assay.roofline.layout_choice import used
@@ -118,7 +118,8 @@ def _shape(model: ModelFacts, spec: CampaignSpec, missing: dict[str, str]) -> Mo
     return None
 
 
-def _box(spec: CampaignSpec, machine: Machine, on: str | None, missing: dict[str, str]) -> Box | None:
+def box_of(spec: CampaignSpec, machine: Machine, on: str | None, missing: dict[str, str]) -> Box | None:
+    """The box of a target: as named, a rehearsal's, or the GPUs of the machine; None with the reason in `missing`."""
     from assay.probes.devices import box
 
     named = on or (str(spec.target.flags["--box"]) if "--box" in spec.target.flags else None)

@@ -10,7 +10,7 @@ from assay.ports import Server
 from assay.records.hypothesis import Numerics
 from assay.records.load import RequestSample
 from assay.records.run import AnswerCheck, RunStatus
-from assay.records.spec import Quality
+from assay.records.spec import RANDOM_WEIGHTS, Quality
 from assay.records.state import CampaignState
 from assay.stats.agreement import below_floor_p_value, more_disagreement_p_value
 
@@ -79,6 +79,11 @@ def judge(check: AnswerCheck, numerics: Numerics, quality: Quality, state: Campa
     approximate: sums in another order flip near-ties, so a declared share of the tokens must stay, and the number of
     probes that stayed must not contradict it (binomial test).
     """
+    said = _difference(check, numerics, quality, state)
+    return f"{said}; {RANDOM_WEIGHTS}" if said and state.spec.target.has_random_weights else said
+
+
+def _difference(check: AnswerCheck, numerics: Numerics, quality: Quality, state: CampaignState) -> str | None:
     alone, alone_n, loaded, loaded_n = natural(state)
     parts = [("alone", check.agreed, check.probes, alone, alone_n)]
     if check.under_load_agreed is not None and check.under_load_probes:

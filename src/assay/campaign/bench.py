@@ -35,6 +35,10 @@ class Bench:
     """End what is left of a recorded server; True when something was."""
     end_marked: Callable[[str, str], int]
     """End every process whose environment holds this variable with this value; the number that were alive."""
+    find_alive: Callable[[ServerIdentity | None, str, str], list[int]]
+    """Pids of a recorded server and of processes with this variable and value; nothing is ended."""
+    has_open: Callable[[int, Path], bool]
+    """Whether a process has this very file open."""
     expect: Callable[[str], None]
     """Tell the guardian which marker the next server carries, so that it can end it if we are killed."""
     target: Target
@@ -47,6 +51,12 @@ class Bench:
         """Write an event, then let the state follow it: memory never runs ahead of the record."""
         self.state = advance(self.state, self.record.append(kind, payload))
 
-    def token(self, run_id: str) -> str:
-        """The marker of one run's server."""
-        return f"{self.state.created_at_ns}-{run_id}"
+    @property
+    def place(self) -> str:
+        """This very folder, told apart from its copies: device and inode."""
+        found = self.folder.stat()
+        return f"{found.st_dev:x}-{found.st_ino:x}"
+
+    def token(self, run_id: str, place: str) -> str:
+        """The marker of one run's server, made in a folder (`place`; empty: before folders were told apart)."""
+        return "-".join(part for part in (str(self.state.created_at_ns), place, run_id) if part)

@@ -13,6 +13,9 @@ from assay.records.spec import Gates
 
 QUIET = "machine-quiet"
 PATIENCE_S = 600
+LEAST_PATIENCE_S = 30
+PATIENCE_SHARE = 0.25
+"""Of `budget.total_s`: whoever asks for minutes does not want to wait for hours."""
 QUIET_S = 3
 """Seconds in a row that count as quiet again: a job that ends often starts another."""
 MIN_FREE_MEMORY_SHARE = 0.03
@@ -56,30 +59,44 @@ def machine_gates(after: dict[str, float | None], machine: Machine, limits: Gate
     return gates
 
 
-def wait_until_quiet(bench: Bench) -> None:
-    """After a disturbed run, let the disturber finish: look once a second, for at most ten minutes.
+def wait_until_quiet(bench: Bench) -> float:
+    """After a disturbed run, let the disturber finish, for a quarter of the budget and ten minutes at most; seconds.
 
     An undisturbed campaign never waits here; a machine that stays busy fails the next run's gate, with the figure.
     """
     last = next((run.outcome for run in reversed(bench.state.runs) if run.outcome is not None), None)
     if last is None or not any(gate.name == QUIET and not gate.passed for gate in last.gates):
-        return
-    wait_for_quiet(bench.probe, bench.state.spec.gates, bench.progress.phase)
+        return 0.0
+    patience_s = min(PATIENCE_S, max(LEAST_PATIENCE_S, round(PATIENCE_SHARE * bench.state.spec.budget.total_s)))
+    began = time.monotonic()
+    quiet = wait_for_quiet(bench.probe, bench.state.spec.gates, bench.progress.phase, patience_s=patience_s)
+    waited_s = time.monotonic() - began
+    then = "" if quiet else "; it is still busy, and the run is made anyway"
+    bench.progress.result(f"waited {waited_s:.0f} s for a quiet machine, no measuring time{then}", good=quiet)
+    return waited_s
 
 
-def wait_for_quiet(probe: Probe, limits: Gates, say: Callable[[str], None]) -> None:
-    """Look once a second until others have left the machine alone for a while, for at most ten minutes."""
+def wait_for_quiet(
+    probe: Probe,
+    limits: Gates,
+    say: Callable[[str], None],
+    *,
+    patience_s: int = PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Look once a second until others have left the machine alone for a while; False when patience ended before."""
     probe.snapshot()
     quiet_s = 0
-    for _ in range(PATIENCE_S):
-        time.sleep(1.0)
+    for _ in range(patience_s):
+        sleep(1.0)
         foreign = probe.snapshot().get("foreign_cpu_cores")
         if foreign is None:
-            return
+            return True
         quiet_s = quiet_s + 1 if foreign <= limits.max_foreign_cores else 0
         if quiet_s == QUIET_S:
-            return
-        say(f"waiting for a quiet machine: other processes use {foreign:.2f} cores")
+            return True
+        say(f"waiting for a quiet machine (at most {patience_s} s): other processes use {foreign:.2f} cores")
+    return False
 
 
 def describe(gate: Gate) -> str:

@@ -7,6 +7,7 @@ from assay.campaign.run_protocol import make_run
 from assay.errors import ApprovalNeeded, EngineError, MeasurementError
 from assay.plan import soaking
 from assay.plan.next_step import next_step
+from assay.plan.proof import unproved
 from assay.plan.remaining import remaining_s
 from assay.plan.steps import (
     AskApproval,
@@ -23,8 +24,9 @@ from assay.plan.steps import (
 )
 from assay.plan.verdicts import effect_text
 from assay.records.event import EventKind
+from assay.records.hypothesis import Hypothesis
 from assay.records.run import RunOutcome, RunStatus
-from assay.records.state import CampaignState
+from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Verdict, VerdictKind
 
 Conclusion = RecordCalibration | RecordDial | RecordScreen | RecordVerdict | RecordAblation
@@ -59,15 +61,35 @@ def recover(bench: Bench) -> list[str]:
     for run in bench.state.runs:
         if run.outcome is not None:
             continue
-        alive = bench.end_recorded(run.server) if run.server else False
-        alive = bench.end_marked(RUN_TOKEN, bench.token(run.intent.run_id)) > 0 or alive
-        reason = "Assay ended during this run; " + ("its server was ended" if alive else "no server of it was left")
+        reason = f"Assay ended during this run; {_end_left(bench, run)}"
         outcome = RunOutcome(run_id=run.intent.run_id, status=RunStatus.ABANDONED, reason=reason, duration_s=0.0)
         files = bench.files.hashes(run.intent.run_id)
         bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
         bench.progress.result(f"{run.intent.run_id} {reason}")
         closed.append(run.intent.run_id)
     return closed
+
+
+def _end_left(bench: Bench, run: RunRecord) -> str:
+    """End what is left of a run's server if it is this folder's, and say so.
+
+    A copy of a folder shares its record with the original, whose server may be at work: that one is left alone. Older
+    records name no folder; there a process is ours when it writes this very folder's log.
+    """
+    run_id, place = run.intent.run_id, run.intent.folder
+    token = bench.token(run_id, place)
+    alive = bench.find_alive(run.server, RUN_TOKEN, token)
+    log = bench.files.folder(run_id) / "server.log"
+    ours = place == bench.place if place else any(bench.has_open(pid, log) for pid in alive)
+    if alive and not ours:
+        pids = " ".join(str(pid) for pid in alive)
+        return (
+            f"its server may still run as process {pids} and was left alone: it belongs to another folder, of which "
+            f"this is a copy, or was this folder before it was moved; if no Assay runs there any more: kill {pids}"
+        )
+    ended = bench.end_recorded(run.server) if run.server else False
+    ended = bench.end_marked(RUN_TOKEN, token) > 0 or ended
+    return "its server was ended" if ended else "no server of it was left"
 
 
 def _perform(bench: Bench, step: Step) -> None:
@@ -131,17 +153,26 @@ def _record_verdict(bench: Bench, verdict: Verdict) -> None:
     note_verdict(bench, verdict)
     good = {VerdictKind.ADOPTED: True, VerdictKind.WORSE: False}.get(verdict.kind)
     bench.progress.result(f"{verdict.candidate}: {verdict.kind}: {verdict.reason}", good=good)
+    hypothesis = _hypothesis(bench, verdict)
+    if hypothesis is not None and (missing := unproved(hypothesis, bench.state)):
+        bench.progress.result(f"{verdict.candidate}: {missing}")
 
 
 def note_verdict(bench: Bench, verdict: Verdict) -> None:
     """Write a verdict into its improvement document; writing it twice changes nothing."""
-    hypothesis = next((h for h in bench.state.hypotheses if h.id == verdict.candidate), None)
+    hypothesis = _hypothesis(bench, verdict)
     if hypothesis is None:
         return
     mark = "SIMULATED, nothing here was measured on a machine: " if bench.state.is_simulated else ""
     lines = [f"{mark}**{verdict.kind}** {verdict.reason}"]
     if verdict.line:
         lines += ["", "    " + verdict.line]
+    if missing := unproved(hypothesis, bench.state):
+        lines += ["", missing]
     if verdict.runs:
         lines += ["", f"Runs: {', '.join(verdict.runs)}."]
     bench.documents.note_verdict(hypothesis, "\n".join(lines))
+
+
+def _hypothesis(bench: Bench, verdict: Verdict) -> Hypothesis | None:
+    return next((h for h in bench.state.hypotheses if h.id == verdict.candidate), None)

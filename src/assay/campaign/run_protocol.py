@@ -34,7 +34,8 @@ RELEVANT = 4096
 
 def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
     """Carry out one intent and record how it ended."""
-    intent = intent.model_copy(update={"host": bench.host})
+    waited_s = wait_until_quiet(bench)  # before the run: it is no measuring time
+    intent = intent.model_copy(update={"host": bench.host, "folder": bench.place})
     bench.note(EventKind.RUN_INTENDED, {"intent": intent.model_dump(mode="json")})
     began = time.monotonic()
     facts: dict[str, Any] = {}
@@ -48,7 +49,7 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
     except KeyboardInterrupt:
         _end(bench, intent, {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}, began)
         raise
-    return _end(bench, intent, facts, began)
+    return _end(bench, intent, {**facts, "waited_s": waited_s}, began)
 
 
 def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> RunOutcome:
@@ -62,7 +63,6 @@ def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -
 def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
     """Launch, and stop whatever happens."""
     folder = bench.files.folder(intent.run_id)
-    wait_until_quiet(bench)
     before = bench.probe.snapshot()
     target = bench.target
     model_path = _model_path(bench, intent)
@@ -70,7 +70,7 @@ def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
     asked = {**target.env, **intent.arm.env}
     bench.files.write_json(intent.run_id, "command.json", {"argv": argv, "env": asked, "why": intent.why})
     bench.progress.phase("launching")
-    env = {**asked, RUN_TOKEN: bench.token(intent.run_id)}
+    env = {**asked, RUN_TOKEN: bench.token(intent.run_id, intent.folder)}
     bench.expect(env[RUN_TOKEN])
     server = bench.engine.launch(argv, env, folder / "server.log", f"runs/{intent.run_id}/server.log")
     try:

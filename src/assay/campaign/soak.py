@@ -30,6 +30,8 @@ ALLOCATOR_BYTES = 2 * MIB_BYTES
 """What allocators take at once (pages of 2 MiB, PyTorch's small blocks): growth within a soak below it says nothing."""
 SILENT_SHARE = 0.5
 HOUR_S = 3600.0
+LOOKS_FILE = "soak.json"
+"""In the run's folder: every look, so that whoever doubts a trend can judge it again."""
 
 Play = Callable[[Workload, Callable[[], bool]], LoadResult]
 """Lets a load pass on the server, as long as the second says that it lives."""
@@ -42,6 +44,8 @@ def soak(bench: Bench, intent: RunIntent, server: Server, play: Play) -> Soak:
     windows = max(2, math.ceil(intent.soak_s / workload.window_s))
     watch = Watch(bench, server, every_s=max(LEAST_EVERY_S, intent.soak_s / LOOKS))
     result = play(workload.model_copy(update={"windows": windows}), watch)
+    looks = {"steady_ns": result.windows_began_ns, "at_ns": watch.looked.at_ns, "bytes": watch.looked.held}
+    bench.files.write_json(intent.run_id, LOOKS_FILE, looks)
     return judged(name, workload, result, watch.looked, bench.state.spec.gates)
 
 
@@ -150,4 +154,8 @@ def _memory(looked: Looked, steady_ns: int, gates: Gates) -> tuple[list[MemoryTr
 
 
 def _gpu_bytes(bench: Bench) -> int | None:
+    """Of this machine; behind ssh its GPUs are not the server's."""
+    launch = bench.target.launch
+    if launch is not None and launch.kind == "ssh":
+        return None
     return bench.probe.gpu_memory_bytes() if isinstance(bench.probe, ReadsGpuMemory) else None

@@ -23,5 +23,7 @@ class About:
     """Ids of every entry for this engine; None: not told."""
     corrected: Corrected | None = None
     """The range as earlier verdicts on machines of this class correct it; None while there are none."""
+    random_weights: bool = False
+    """Whether the model's answers say nothing about quality."""
     cost: str = ""
     """What trying it takes, in a sentence."""

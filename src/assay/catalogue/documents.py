@@ -15,6 +15,7 @@ from assay.catalogue.atomic import write_atomically
 from assay.catalogue.front_matter import FrontMatter, dump, parse
 from assay.catalogue.prose import prose, sections, with_verdict
 from assay.errors import UsageError
+from assay.plan.proof import proofs
 from assay.records.hypothesis import Hypothesis, Optimization
 
 FOLDER = "improvements"
@@ -127,6 +128,7 @@ def _read(path: Path, number: int) -> Hypothesis:
     stem = named.group(2) if named else path.stem
     values = {"predicted": UNPREDICTED, **front.values}
     _refuse_unordered(values, front, place)
+    _refuse_unreadable_proof(values, front, place)
     own = {key: values.pop(key) for key in OF_THE_HYPOTHESIS if key in values}
     predicted = values["predicted"]
     values["predicted"] = values.pop("prior", predicted)
@@ -159,6 +161,17 @@ def _refuse_unordered(values: dict[str, Any], front: FrontMatter, place: str) ->
                     f"{place}:{front.line([key])}: {key}: {low} is above {high}",
                     hint="write [low, high]: [-0.05, 0.1] is -5% to +10%",
                 )
+
+
+def _refuse_unreadable_proof(values: dict[str, Any], front: FrontMatter, place: str) -> None:
+    verify = values.get("verify")
+    try:
+        proofs(verify) if isinstance(verify, str) else ()
+    except ValueError as error:
+        raise UsageError(
+            f"{place}:{front.line(['verify'])}: verify: {error}",
+            hint="for example `scheduler_config.max_num_seqs = 64`; leave it out where nothing proves it",
+        ) from error
 
 
 def _refused(error: ValidationError, front: FrontMatter, place: str) -> UsageError:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from assay.catalogue.expressions import expressions_of
 from assay.errors import UsageError
 from assay.plan.expression import ExpressionError, parse
-from assay.plan.proof import proofs
+from assay.plan.proof import asked_of_the_arm
 from assay.records.hypothesis import Optimization
 
 Entry = list[Optimization]
@@ -167,14 +167,13 @@ def _check_versions(path: Path, optimization: Optimization) -> None:
 def _check_proofs(path: Path, optimization: Optimization) -> None:
     """Refuse a `verify` that cannot be read, and one that asks for a flag or variable that the entry does not set."""
     try:
-        found = proofs(optimization.verify)
+        asked = asked_of_the_arm(optimization.verify)
     except ValueError as error:
         raise UsageError(f"{path}: verify: {error}", hint=HINT) from error
     given = {*optimization.flags, *(f"${name}" for name in optimization.env)}
     given |= {knob.flag for knob in optimization.dial.knobs} if optimization.dial else set()
-    for value in (value.rstrip("*") for proof in found for value in proof.values):
-        if value.startswith(("--", "$")) and value not in given:
-            raise UsageError(f"{path}: verify: the entry does not set {value}", hint=HINT)
+    if foreign := sorted(asked - given):
+        raise UsageError(f"{path}: verify: the entry does not set {', '.join(foreign)}", hint=HINT)
 
 
 def _check_expressions(path: Path, optimization: Optimization) -> None:

@@ -16,6 +16,8 @@ import yaml
 
 from assay.errors import UsageError
 
+DEEPEST = 20
+"""Brackets in brackets: a document has three."""
 FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 BOOLEAN = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 INTEGER = re.compile(r"^[-+]?[0-9]+$")
@@ -32,9 +34,16 @@ RULES: tuple[tuple[str, re.Pattern[str], list[str]], ...] = (
 
 
 class _Loader(yaml.SafeLoader):
-    """Only the rules above; keys may not be repeated."""
+    """Only the rules above; keys may not be repeated, and brackets not be nested deeper than anybody writes them."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way to configure a loader
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        """Refuse depth while it is scanned: the scanner looks at every open bracket again for each token."""
+        if self.flow_level >= DEEPEST:
+            problem = f"brackets are nested deeper than {DEEPEST}"
+            raise yaml.scanner.ScannerError(None, None, problem, self.get_mark())
+        super().fetch_flow_collection_start(token)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -14,6 +14,7 @@ from assay.catalogue.about import About
 from assay.catalogue.refutation import percent, refutation
 from assay.records.hypothesis import Hypothesis, Optimization, Reported, Risk
 from assay.records.reasoning import Condition, RangeBasis, Reasoning
+from assay.records.spec import RANDOM_WEIGHTS
 
 BEGIN, END = "<!-- assay:verdict -->", "<!-- /assay:verdict -->"
 HERE = "<!-- here -->"
@@ -179,7 +180,8 @@ def _steps(hypothesis: Hypothesis, about: About) -> str:
         if optimization.verify
         else 'Read the configuration back, and look for lines in the log that contradict it ("falling back", '
         '"disabled because").',
-        f"Compare the answers. {NUMERICS[optimization.numerics]}",
+        f"Compare the answers. {NUMERICS[optimization.numerics]}"
+        + (f" Here {RANDOM_WEIGHTS}." if about.random_weights else ""),
         "Measure it between runs of the baseline until the interval decides. `assay run` does all of this.",
     ]
     numbered = "\n".join(f"{number}. {step}" for number, step in enumerate(filter(None, steps), start=1))

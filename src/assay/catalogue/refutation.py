@@ -54,7 +54,10 @@ def _lines(hypothesis: Hypothesis, about: About) -> Iterator[str]:
     else:
         yield "It is wrong, however fast, if fewer next tokens agree with the baseline's than the spec demands."
     if not hypothesis.optimization.needs_work:
-        yield "It was not tried at all if the server does not report it as in force, or its log names a fallback."
+        yield (
+            "It was not tried at all if the server reports something else than what was asked for, or its log names a "
+            "fallback. What the server does not report proves nothing."
+        )
 
 
 def percent(share: float) -> str:

@@ -22,6 +22,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
         "assay characterize",
         "assay characterize --model qwen3-0.6b-q8_0.gguf",
         "assay characterize --folder my-campaign --run r0003",
+        "assay characterize --folder a-colleagues-campaign --model ./model --measured ceilings.json",
         "assay characterize --model glm-5 --on 8xRTX-PRO-6000 --trace trace.json.gz",
         "assay characterize --model qwen3-8b --on H200 --measured ceilings.json",
         "assay characterize --url http://127.0.0.1:8080 --json",
@@ -39,11 +40,15 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @options.folder
 @options.as_json
 @options.plain
-@click.option("--model", show_default="the campaign's or the server's", help="A GGUF, a model's folder, or a name.")
+@click.option(
+    "--model",
+    show_default="the campaign's or the server's",
+    help="A GGUF, a model's folder (config.json is enough), or a name.",
+)
 @click.option(
     "--on",
     metavar="BOX",
-    show_default="this machine's GPUs, else its CPU",
+    show_default="the machine of the run, else this one's GPUs, else its CPU",
     help="Another box, by its data sheet, as 8xRTX-PRO-6000; or cpu.",
 )
 @click.option("--url", help="A running server: its counters are watched, and nothing is sent to its model.")
@@ -82,7 +87,9 @@ def characterize(
     by type of weights, about 20 seconds; of its GPUs (with PyTorch beside Assay) memory, arithmetic, launches and
     links, up to two minutes. They are made once and kept. What was measured of a run is split into floor, kernels,
     launch gaps, communication, scheduling, queueing and client as far as there is evidence; the rest is called
-    unexplained. A torch trace of decode is told operation by operation, each against the estimate.
+    unexplained. Of a campaign's run, or of all runs of its baseline, the time per token is held against the estimate
+    at every operating point; a record from another machine is taken with that machine's GPUs. A torch trace of decode
+    is told operation by operation, each against the estimate.
     """
     from assay.api.characterize import Question
     from assay.api.characterize import characterize as ask

@@ -59,6 +59,9 @@ def export(folder: Path, as_json: bool, kind: Any) -> None:
         raise UsageError(f"--json and --format {kind} contradict each other", hint="give one of them")
     text = api.export(folder, "json" if as_json else kind or "shell")
     click.echo(text, nl=not text.endswith("\n"))
+    if missing := api.missing_model(folder):
+        hint = "put the path of the model where this will run into the command"
+        click.echo(f"warning: {missing} does not exist on this machine; {hint}", err=True)
 
 
 @click.command(

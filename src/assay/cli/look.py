@@ -30,17 +30,25 @@ def status(folder: Path, as_json: bool) -> None:
     state = api.status(folder)
     left = 0.0 if state.headline else api.remaining_s(state)
     if as_json:
+        from assay.render.so_far import recorded
+
+        on_trial = {
+            name: {"effect": effect.model_dump(mode="json") if effect else None, "final": False, "stands": stands}
+            for name, (effect, stands) in recorded(state).items()
+        }
         show_json(
             {
                 "name": state.spec.name,
                 "folder": str(folder),
                 "finished": state.headline is not None,
+                "random_weights": state.spec.target.has_random_weights,
                 "runs": sum(1 for run in state.runs if run.outcome),
                 "spent_s": state.spent_s,
                 "remaining_s": left,
                 "calibration": state.calibration.model_dump(mode="json") if state.calibration else None,
                 "hypotheses": len(state.hypotheses),
                 "verdicts": {name: verdict.model_dump(mode="json") for name, verdict in state.verdicts.items()},
+                "on_trial": on_trial,
                 "stack": state.stack,
                 "headline": state.headline.model_dump(mode="json") if state.headline else None,
                 "last_hash": state.last_hash,

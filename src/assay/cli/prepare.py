@@ -189,7 +189,7 @@ def plan(folder: Path, as_json: bool, explain: str | None) -> None:
         click.echo(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all", err=True)
         click.echo("of one entry, with the numbers: assay plan --explain ENTRY", err=True)
     if short:
-        hint = "raise budget.total_s or lower budget.calibration_brackets, in a new folder: this question stands"
+        hint = "raise budget.total_s or lower what is named above, in a new folder: this question stands"
         click.echo(f"warning: {short}\nhint: {hint}", err=True)
     launch_s = assumed_launch_s(state)
     launches = f", if a launch takes {duration_words(launch_s)}" if launch_s else ""

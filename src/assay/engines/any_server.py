@@ -10,16 +10,16 @@ is known.
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from assay.engines.failure import failure_of
-from assay.errors import UsageError
+from assay.engines.http_client import HttpClient
+from assay.errors import MeasurementError, UsageError
 from assay.ports import LaunchFailed
 from assay.process import Child, end_marked, listens, start
 from assay.process.listening import Listener, carries, listeners
@@ -28,6 +28,8 @@ from assay.records.run import Failure, ServerIdentity
 
 POLL_S = 0.2
 ASK_S = 5.0
+WANTS_A_KEY = frozenset({http.client.UNAUTHORIZED, http.client.FORBIDDEN})
+"""Who answers so serves."""
 PORT = "{port}"
 """Where a command may want its port that has no --port of its own."""
 LOOPBACK = "127.0.0.1"
@@ -97,6 +99,7 @@ class AnyServer:
         self.unproven: str | None = None
         """Why it is not known whether the listener is what was started; None while it is, or nothing is known yet."""
         self._markers = list(env.items())
+        self._http = HttpClient(command.port, "is it ready?", lambda _: None)
         self._child: Child = start(command.argv, env, log)
         self.identity = ServerIdentity(
             pid=self._child.pid, create_time=self._child.create_time, port=command.port, argv=command.argv
@@ -161,11 +164,9 @@ class AnyServer:
 
     def _serves(self) -> bool:
         try:
-            with urlopen(f"{self.base_url}/v1/models", timeout=ASK_S) as answer:  # noqa: S310 - an address of ours
-                return bool(json.load(answer).get("data"))
-        except HTTPError as error:
-            return error.code in {401, 403}  # it wants a key, so it serves
-        except (OSError, ValueError, AttributeError):
+            status, content = self._http.exchange("GET", "/v1/models", None, timeout_s=ASK_S)
+            return status in WANTS_A_KEY or bool(json.loads(content).get("data"))
+        except (MeasurementError, ValueError, AttributeError):
             return False
 
     def _failure(self, exit_code: int | None, *, timed_out: bool = False) -> Failure:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import isclose
 from typing import Any
 
 from assay.engines.same_value import Spelling
@@ -48,8 +49,14 @@ SUBJECTS = {
     "--enable-dp-attention": r"DP[- _]attention",
 }
 """How warnings call what a switch turns on, where that is not the switch's own name."""
-REASON = re.compile(r"\b(?:because|since|due to|when|if|requires?|needs?|you can|try to|please)\b", re.IGNORECASE)
+REASON = re.compile(r"\b(?:because|since|due to|when|with|if|requires?|needs?|you can|try to|please)\b", re.IGNORECASE)
 """What follows is the condition, or advice: not what was given up."""
+CONFIRMED = re.compile(r"^[^.;]*?\bis (?:already )?enabled\b")
+"""How a line begins that tells what follows from a switch: "DP attention is enabled. chunked prefill size is ..."."""
+BOLDER = 0.3
+"""By which data-parallel attention multiplies --schedule-conservativeness.
+
+Source: SGLang 0.5.17, server_args.py, where it divides --chunked-prefill-size as well."""
 FACTORS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 """Source: SGLang 0.5.23, `human_readable_int`."""
 SPELLING = Spelling(FACTORS, SAME)
@@ -85,9 +92,22 @@ def _reported_otherwise(name: str, value: FlagValue, effective: Mapping[str, Any
     for key, asked in _asked(name, value, past):
         if key.partition(".")[0] in NOT_COMPARED or str(asked).lower() in CHOSEN_BY_ENGINE:
             continue
-        if key in effective and not _same(effective[key], asked):
+        if key in effective and not _same(effective[key], asked) and not _is_lowered(key, asked, effective):
             return f"the server reports {key} = {shown(effective[key])}"
     return None
+
+
+def _is_lowered(key: str, asked: FlagValue, effective: Mapping[str, Any]) -> bool:
+    """Whether data-parallel attention made of it what is reported: it shares chunks out and schedules more boldly."""
+    try:
+        number, reported = float(str(asked)), float(effective[key])
+        if not effective.get("enable_dp_attention"):
+            return False
+        if key == "chunked_prefill_size":
+            return number // int(effective["dp_size"]) == reported
+        return key == "schedule_conservativeness" and isclose(number * BOLDER, reported)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return False
 
 
 def _asked(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, Any]]:
@@ -118,4 +138,4 @@ def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | No
     words = re.escape(name.removeprefix("--").removeprefix("enable-")).replace(r"\-", "[-_ ]")
     subject = SUBJECTS.get(name) or rf"(?<![\w-]){words}(?![\w-])"
     pattern = re.compile(rf"{re.escape(name)}\b|{subject}", re.IGNORECASE)
-    return next((line for line in fallbacks if pattern.search(REASON.split(line)[0])), None)
+    return next((line for line in fallbacks if pattern.search(REASON.split(CONFIRMED.sub("", line))[0])), None)

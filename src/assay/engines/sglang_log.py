@@ -28,7 +28,7 @@ FACTS = {
     "log.prefill_graph": re.compile(r"Capture target prefill CUDA graph begin\. backend=(\w+)"),
     "log.tree_cache": re.compile(r"Tree cache initialized: .*\bimpl=(\w+)"),
     "log.hierarchical": re.compile(r"Tree cache initialized: .*\bhierarchical=(\w+)"),
-    "log.moe_config": re.compile(r"Using (default) MoE kernel config|Using MoE kernel config from (\S+?)\.(?:\s|$)"),
+    "log.moe_config": re.compile(r"Using (default) MoE kernel config|Using MoE kernel config from (.+?)\.(?:\s|$)"),
     "log.cuda_graph_s": re.compile(
         r"Capture (?:target (?:decode|verify) CUDA|cuda) graph end\. (?:Time elapsed: |elapsed=)([\d.]+) s"
     ),

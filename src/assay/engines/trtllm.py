@@ -18,7 +18,7 @@ from typing import Any
 from assay.engines import declared_flags, trtllm_options
 from assay.engines.folder_engine import FolderEngine
 from assay.engines.launch_prefix import serving
-from assay.engines.told import shown
+from assay.engines.told import scalar, shown
 from assay.engines.trtllm_program import find_build
 from assay.engines.trtllm_server import TrtllmServer
 from assay.ports import Engine
@@ -35,6 +35,10 @@ OWNED = frozenset(
 """Flags that Assay sets itself, or that make something else of the server than one that answers here."""
 CONFIG = ("--config", "--extra_llm_api_options")
 """Newer and older name of the YAML file's flag."""
+ADDED = {"--max_num_tokens": 0, "--max_seq_len": 64}
+"""Limits that its log repeats, and how many tokens it may add: one for the overlapped step, those of a draft twice.
+
+Source: TensorRT-LLM, _torch/pyexecutor/py_executor_creator.py, `model_engine_max_seq_len`."""
 REASON = re.compile(r"\b(?:because|since|due to|when|requires?|needs?)\b", re.IGNORECASE)
 
 
@@ -106,15 +110,22 @@ def _canonical(build: EngineBuild, name: str, value: FlagValue) -> str:
 def _warned_about(name: str, value: FlagValue, fallbacks: list[str]) -> str | None:
     if value is False:
         return None
-    words = re.escape(trtllm_options.path_of(name)[-1]).replace("_", "[-_ ]")
-    pattern = re.compile(rf"(?<![\w-]){words}(?![\w-])", re.IGNORECASE)
+    pattern = re.compile(rf"(?<![\w-]){_subject(name)}(?![\w-])", re.IGNORECASE)
     return next((line for line in fallbacks if pattern.search(REASON.split(line)[0])), None)
+
+
+def _subject(name: str) -> str:
+    """How a warning calls a flag or option: a plain word (`backend`) tells nothing without its section (`moe`)."""
+    *sections, word = (re.escape(part).replace("_", "[-_ ]") for part in trtllm_options.path_of(name))
+    if not sections or "[-_ ]" in word:
+        return word
+    return rf"{sections[-1].removesuffix('[-_ ]config')}(?:[-_ ]config)?[-_ .]{word}"
 
 
 def _limited(name: str, value: FlagValue, effective: dict[str, Any]) -> str | None:
     """The two limits that its log repeats."""
-    key = {"--max_num_tokens": "log.max_num_tokens", "--max_seq_len": "log.max_seq_len"}.get(name)
-    reported = effective.get(key or "")
-    if reported is None or isinstance(value, bool) or str(reported) == str(value):
+    key = f"log.{name.lstrip('-')}"
+    reported, asked = effective.get(key), scalar(str(value))
+    if name not in ADDED or not isinstance(reported, int) or not isinstance(asked, int):
         return None
-    return f"its log says {key} = {reported}"
+    return None if asked <= reported <= asked + ADDED[name] else f"its log says {key} = {reported}"

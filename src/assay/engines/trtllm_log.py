@@ -18,13 +18,16 @@ READY = re.compile(r"Application startup complete|Uvicorn running on ")
 FACTS = {
     "log.kv_cache_tokens": re.compile(r"for max tokens in paged KV cache \((\d+)\)"),
     "log.kv_cache_gib": re.compile(r"Allocated ([\d.]+) GiB for max tokens in paged KV cache"),
-    "log.max_seq_len": re.compile(r"\bmax_seq_len=(\d+)"),
-    "log.max_num_requests": re.compile(r"\bmax_num_requests=(\d+)"),
-    "log.max_num_tokens": re.compile(r"\bmax_num_tokens=(\d+)"),
+    "log.max_seq_len": re.compile(r"\bmax_seq_len=(\d+), max_num_requests="),
+    "log.max_num_requests": re.compile(r"\bmax_num_requests=(\d+), max_num_tokens="),
+    "log.max_num_tokens": re.compile(r"\bmax_num_requests=\d+, max_num_tokens=(\d+)"),
     "log.tokens_per_block": re.compile(r"Number of tokens per block: (\d+)"),
     "log.backend": re.compile(r"Using LLM with (\w+) backend"),
 }
-"""What only the log tells; of several mentions the largest: a cache of a few tokens is made first to measure."""
+"""What only the log tells; of several mentions the largest: a cache of a few tokens is made first to measure.
+
+The limits stand in one line, `max_seq_len=4097, max_num_requests=64, max_num_tokens=8192`; defaults of the same names
+stand in others. Source: TensorRT-LLM, _torch/pyexecutor/_util.py, `create_py_executor_instance`."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)? ?back|\bdisabl(?:ed|ing)\b|\bignor(?:ed|es|ing)\b|not (?:yet )?supported|unsupported|"
     r"has no effect|does not support|overrid(?:e|ing|den)|\bforc(?:ed|ing)\b|\bclamped to\b|"

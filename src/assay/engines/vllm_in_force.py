@@ -29,9 +29,13 @@ ECHOES = ("args.", "log.")
 SAME = (
     {"none", "0"}, {"piecewise", "1"}, {"full", "2"}, {"full_decode_only", "[2, 0]", "(2, 0)"},
     {"full_and_piecewise", "[2, 1]", "(2, 1)"}, {"stock_torch_compile", "1"}, {"dynamo_trace_once", "2"},
-    {"vllm_compile", "3"}, {"half", "float16"}, {"float", "float32"}, {"fp8", "fp8_e4m3"},
+    {"vllm_compile", "3"}, {"half", "float16"}, {"float", "float32"},
+    {"fp8", "fp8_e4m3", "fp8_ds_mla"},
 )  # fmt: skip
-"""Spellings of one value: names of enumerations and their numbers, short names of types."""
+"""Spellings of one value: names of enumerations and their numbers, short names of types.
+
+`fp8_ds_mla` is what becomes of FP8 for DeepSeek's sparse attention: E4M3 in a layout of its own. Source: vLLM,
+model_executor/models/config.py and attention layers of DeepSeek V3.2 and V4."""
 CHOSEN_BY_ENGINE = frozenset({"auto", "none", "", "null"})
 SUBJECTS = {
     "--async-scheduling": r"async(?:hronous)?[- _]scheduling",
@@ -48,11 +52,14 @@ SUBJECTS = {
     "--compilation-config.mode": r"torch\.compile\b",
     "--compilation-config.cudagraph_mode": r"cuda ?graph",
     "--optimization-level": r"torch\.compile\b",
+    "--quantization": r"--quantization\b|quantization (?:method|config)",
+    "--tensor-parallel-size": r"--tensor-parallel-size\b",
+    "--api-server-count": r"--api-server-count\b",
 }
-"""How warnings call what a flag is about, where that is not the flag's own name."""
+"""How warnings call what a flag is about, where that is not the flag's own name, or its name's words say too little."""
 REASON = re.compile(
-    r"\b(?:requires?|needs?|to enable|you can|because|due to|since|based on|"
-    r"not (?:yet )?supported (?:with|by|for|on|in|when)|(?:not |in)compatible with)\b",
+    r"\b(?:requires?|needs?|to enable|you can|because|due to|since|when|based on|"
+    r"not (?:yet )?supported (?:with|by|for|on|in|when)|(?:not (?:yet )?|in)compatible with)\b",
     re.IGNORECASE,
 )
 """What follows is the condition that is missing, or advice: not what was given up."""

@@ -27,7 +27,7 @@ FACTS = {
     "log.all_reduce": re.compile(r"Using \[([^\]]*)\] all-reduce backends .* for group 'tp"),
     "log.sampler": re.compile(r"Using (FlashInfer) for top-p|FlashInfer top-p/top-k sampling (disabled|unavailable)"),
     "log.numa_nodes": re.compile(r"Binding .* to NUMA nodes (\S+)"),
-    "log.breakable_graph": re.compile(r"^.*\b(VLLM_USE_BREAKABLE_CUDAGRAPH) is set, disabling"),
+    "log.breakable_graph": re.compile(r"\b(VLLM_USE_BREAKABLE_CUDAGRAPH) is set\b"),
     "log.kv_cache_tokens": re.compile(r"(?:GPU|CPU|XPU|TPU) KV cache size: ([\d,]+) tokens"),
     "log.kv_cache_requests": re.compile(r"Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x"),
     "log.kv_cache_gib": re.compile(r"Available KV cache memory: ([\d.]+) GiB"),
@@ -36,7 +36,7 @@ FACTS = {
     "log.max_model_len": re.compile(r"Using max model len (\d+)"),
     "log.async_scheduling": re.compile(r"Asynchronous scheduling is (enabled|disabled)"),
     "log.cpu_cores": re.compile(r"local_rank=0, core ids=\[([\d, ]*)\]"),
-    "log.moe_config": re.compile(r"Using (default) MoE config|Using configuration from (\S+) for MoE layer"),
+    "log.moe_config": re.compile(r"Using (default) MoE config|Using configuration from (.+) for MoE layer"),
 }
 """What only the log tells; of several mentions the last counts.
 
@@ -64,6 +64,7 @@ ADVICE = re.compile(r"\b(?:Consider|Please|Try)\b.*$")
 """What a user could do: "Consider increasing ..." increases nothing."""
 LONGEST = 600
 MOE_PLUGIN = "assay_moe"
+MOE_PLUGIN_FACT = f"log.{MOE_PLUGIN}"
 MOE_PLUGIN_SAYS = re.compile(rf"\b{MOE_PLUGIN}: (not in force|falling back|active|registered)\b")
 MOE_PLUGIN_STATES = ("not in force", "falling back", "active", "registered")
 """Of what Assay's expert kernel says of its layers, the first that occurs counts: one layer without it is too many."""
@@ -91,7 +92,7 @@ def moe_plugin(text: str, *, asked: bool) -> dict[str, str]:
     """
     said = {match[1] for line in text.splitlines() if (match := MOE_PLUGIN_SAYS.search(line))}
     state = next((state for state in MOE_PLUGIN_STATES if state in said), "silent" if asked else None)
-    return {"log.assay_moe": state} if state else {}
+    return {MOE_PLUGIN_FACT: state} if state else {}
 
 
 def fallbacks(text: str) -> list[str]:

@@ -30,6 +30,8 @@ PLACES = frozenset(
 """What differs from run to run, or is nobody's business."""
 REPEATED = ("target_model_config.", "target_parallel_config.", "draft_parallel_config.")
 """What a speculative configuration says of the target once more."""
+ADDRESS = re.compile(r" object at 0x[0-9a-f]+")
+"""Where an object lies in memory, in what stands for it: otherwise in every run."""
 PROFILE_TIMEOUT_S = 600.0
 """Writing a trace of many steps takes minutes."""
 
@@ -63,8 +65,8 @@ class VllmServer(PrefixedServer):
         Keys: `cache_config.block_size` as `/server_info` has them, `engine.` from the log, `args.` what was not
         default, `cache_info.` from the metric `vllm:cache_config_info`, `log.`.
         """
-        info = told.flatten(self.http.get("/server_info?config_format=json", absent={}).get("vllm_config", {}))
-        reported = {key: value for key, value in info.items() if _is_kept(key, value)}
+        info = self.http.get("/server_info?config_format=json", absent={}).get("vllm_config", {})
+        reported = kept(told.flatten(info))
         text = self.log.text()
         said = {key: value for key, value in facts(text).items() if key not in PLACES}
         said |= moe_plugin(text, asked=MOE_PLUGIN in self._plugins)
@@ -101,6 +103,12 @@ class VllmServer(PrefixedServer):
     def stop_profile(self) -> bool:
         """End the trace and wait until it is written; False where there is no profiler."""
         return self.http.act("/stop_profile", timeout_s=PROFILE_TIMEOUT_S)
+
+
+def kept(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a flat configuration what says something of speed, and nothing that is otherwise in every run."""
+    found = {key: value for key, value in configuration.items() if _is_kept(key, value)}
+    return {key: ADDRESS.sub("", value) if isinstance(value, str) else value for key, value in found.items()}
 
 
 def _is_kept(key: str, value: Any) -> bool:

@@ -170,11 +170,12 @@ def _of_signal(scan: Scan, number: int, exit_code: int | None) -> Explanation:
     told = _unknown(scan, exit_code, or_last=True)
     meaning = load_meanings()[cause]
     values = {"signal": _signal_name(number)}
+    default: Stage = meaning.stage if scan.num_lines else "unknown"  # without a log nobody knows when it came
     return told.model_copy(
         update={
             "cause": cause,
             "certainty": "inferred",
-            "stage": told.stage if told.stage != "unknown" else meaning.stage,
+            "stage": told.stage if told.stage != "unknown" else default,
             "meaning": meaning.words,
             "remedy": filled(meaning.remedy, values),
             "implies": [implication(each, values) for each in meaning.implies],

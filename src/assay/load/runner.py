@@ -47,9 +47,9 @@ class Generator:
             folder = Path(temporary)
             corpus = write_corpus(folder, tokenize, request.seed)
             fleet = Fleet(jobs(spec, folder, corpus, -(-request.workload.concurrency // STREAMS_PER_PROCESS)), folder)
-            server = Server(spec.url, spec.api_key_env)
-            before = server.counters()
             try:
+                server = Server(spec.url, spec.api_key_env)
+                before = server.counters()
                 played = Play(spec, fleet, alive, under_load).run()
             finally:
                 fleet.close()

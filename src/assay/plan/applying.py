@@ -84,15 +84,18 @@ def consider(variants: Sequence[Optimization], target: Target) -> Draft:
         draft = Draft(
             optimization=first, outcome="planned", conditions=decided(first.applies_when, target.facts)
         )  # fmt: skip
-        if reason := _no_search(first, target) or _does_not_apply(first, target):
+        if reason := _no_search(first, target):
             return draft.skipped(reason)
-        of_this_version, notes = _of_this_version(variants, target.build)
+        applying, objection = _applying(variants, target)
+        if objection is not None:
+            return _about(objection[0], draft, target).skipped(objection[1])
+        of_this_version, notes = _of_this_version(applying, target.build)
         if not of_this_version:
-            return draft.skipped(_other_versions(variants, target.build))
+            return draft.skipped(_other_versions(applying, target.build))
         computed = [_computed(variant, target) for variant in of_this_version]
     except ExpressionError as error:
         raise UsageError(f"catalogue entry {first.id}: {error.message}", hint=error.hint) from error
-    draft = replace(draft, notes=notes)
+    draft = _about(of_this_version[0], replace(draft, notes=notes), target)
     usable = [variant for variant in computed if not isinstance(variant, str)]
     if not usable:
         return draft.skipped(str(computed[0]))
@@ -101,13 +104,32 @@ def consider(variants: Sequence[Optimization], target: Target) -> Draft:
     return _with_variant(draft, usable[at], objections[at], target)
 
 
+def _about(variant: Optimization, draft: Draft, target: Target) -> Draft:
+    """The draft with the conditions of this variant, by which it is decided."""
+    return replace(draft, conditions=decided(variant.applies_when, target.facts))
+
+
 def _with_variant(draft: Draft, variant: Optimization, objection: str | None, target: Target) -> Draft:
-    draft = replace(draft, optimization=variant)
+    draft = replace(_about(variant, draft, target), optimization=variant)
     if variant.needs_work:
         return replace(draft, outcome="blocked", reason=f"needs work: {variant.needs_work}")
     if not changes_anything(variant, target):
         return draft.skipped("the baseline has it already", already=True)
     return replace(draft, outcome="blocked", reason=objection) if objection else draft
+
+
+def _applying(
+    variants: Sequence[Optimization], target: Target
+) -> tuple[list[Optimization], tuple[Optimization, str] | None]:
+    """The variants whose own condition holds; and the objection that decides, where none of this version's does."""
+    objections = {id(one): _does_not_apply(one, target) for one in variants}
+    applying = [one for one in variants if objections[id(one)] is None]
+    if applying and _of_this_version(applying, target.build)[0]:
+        return applying, None
+    others = [(one, reason) for one in variants if (reason := objections[id(one)]) is not None]
+    fitting = [(one, reason) for one, reason in others if within(target.build.version, one.versions) is not False]
+    decisive = fitting if applying else [*fitting, *others]
+    return applying, decisive[0] if decisive else None
 
 
 def _does_not_apply(optimization: Optimization, target: Target) -> str | None:

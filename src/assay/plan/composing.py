@@ -77,7 +77,7 @@ def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
     if found is None or found.num_brackets < min(budget.min_brackets, budget.composition_brackets):
         return None
     decision = decide(found, state.spec.objective.min_effect)
-    last = found.num_brackets >= budget.composition_brackets or _out_of_budget(state)
+    last = found.num_brackets >= budget.composition_brackets or _out_of_budget(state, hypothesis)
     if decision == "better":
         return _gained(state, hypothesis, found, ids, on, last=last)
     if decision == "worse":
@@ -133,9 +133,11 @@ def _unstable(
     )
 
 
-def _out_of_budget(state: CampaignState) -> bool:
+def _out_of_budget(state: CampaignState, hypothesis: Hypothesis) -> bool:
     reserved = 2 * state.spec.budget.confirmation_brackets + 1 if state.stack else 0
-    return state.spent_s + (2 + reserved) * median_run_s(state) > state.spec.budget.total_s
+    grown = [*state.stack, hypothesis.id]
+    soaks_s = soaking.due_s(state, grown) + soaking.reference_due_s(state, grown, state.stack)
+    return state.spent_s + (2 + reserved) * median_run_s(state) + soaks_s > state.spec.budget.total_s
 
 
 def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:

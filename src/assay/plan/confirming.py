@@ -47,7 +47,8 @@ def next_confirmation(state: CampaignState) -> Step:
 
 
 def _over_budget(state: CampaignState) -> bool:
-    return state.spent_s + 2 * median_run_s(state) > state.spec.budget.total_s
+    soaks_s = soaking.due_s(state, state.stack) + soaking.reference_due_s(state, state.stack, [])
+    return state.spent_s + 2 * median_run_s(state) + soaks_s > state.spec.budget.total_s
 
 
 def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:

@@ -74,9 +74,9 @@ def guessed_launch(spec: CampaignSpec, model_bytes: int | None = None) -> Launch
     return LaunchGuess(low_s=low, expected_s=expected, high_s=high, basis=f"what a start of {name} usually takes{size}")
 
 
-def assumed_run_s(spec: CampaignSpec) -> float:
-    """What a run is assumed to take as long as none has been measured."""
-    return trial_cost(spec, guessed_launch(spec).expected_s).run_s
+def assumed_run_s(spec: CampaignSpec, model_bytes: int | None = None) -> float:
+    """What a run is assumed to take as long as none has been measured; arguments as of `guessed_launch`."""
+    return trial_cost(spec, guessed_launch(spec, model_bytes).expected_s).run_s
 
 
 def least_calibration_s(spec: CampaignSpec) -> float:

@@ -21,7 +21,7 @@ from assay.plan.evidence import box_noise
 from assay.plan.hypotheses import facts_of
 from assay.plan.runs import derived_seed, intent
 from assay.plan.steps import MakeRun
-from assay.plan.verdicts import unmeasured
+from assay.plan.verdicts import chance_text, unmeasured
 from assay.records.base import Flags
 from assay.records.dials import Dial, DialResult
 from assay.records.hypothesis import Hypothesis
@@ -188,7 +188,7 @@ class Search:
         promise = f"expected to gain {100 * math.expm1(self.belief.improvement):.1f}%"
         if distinct >= min(MIN_POINTS, len(self.ground.space.points)) and self.belief.chance_left < MISSED:
             left = f"the chance that any other gains {100 * math.expm1(self._matters):.1f}% over the best"
-            return self._end(f"{left} is {100 * self.belief.chance_left:.0f}%")
+            return self._end(f"{left} is {chance_text(self.belief.chance_left)}")
         return self._run(self.belief.next_point, f"{promise} over the best so far")
 
     def _run(self, point: Levels | None, why: str) -> MakeRun:

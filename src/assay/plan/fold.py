@@ -10,6 +10,7 @@ from assay.records.dials import DialResult
 from assay.records.event import Event, EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.model_shape import ModelShape
 from assay.records.reasoning import PlanReasoning
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
 from assay.records.scoring import PredictionScore
@@ -51,6 +52,7 @@ def _created(event: Event) -> CampaignState:
         machine=Machine.model_validate(payload["machine"]),
         build=EngineBuild.model_validate(payload["build"]),
         model=ModelFacts.model_validate(payload["model"]),
+        shape=ModelShape.model_validate(payload["shape"]) if "shape" in payload else None,
         assay_version=payload["assay_version"],
         num_events=event.seq,
         last_hash=event.hash,

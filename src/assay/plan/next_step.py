@@ -8,6 +8,8 @@ Because the decision rests on the record alone, a killed campaign goes on exactl
 
 from __future__ import annotations
 
+import re
+
 from assay.plan.ablation import next_ablation
 from assay.plan.arms import baseline_arm
 from assay.plan.composing import next_composition
@@ -23,6 +25,9 @@ from assay.plan.steps import AskApproval, Done, GiveUp, MakeRun, RecordCalibrati
 from assay.plan.verdicts import RETRY_CAUSES, blocked_at_plan_time
 from assay.records.run import Purpose, RunStatus
 from assay.records.state import CampaignState
+
+REFUSED = re.compile(r"\bhttp-4(?:00|13|22)\b")
+"""What a request is answered with that no server would ever take."""
 
 
 def next_step(state: CampaignState, *, first_run: int = 0) -> Step:
@@ -83,16 +88,27 @@ def _baseline_is_stuck(state: CampaignState, first_run: int) -> GiveUp | None:
     certain = failure is not None and failure.cause not in RETRY_CAUSES
     if len(failures) < MAX_ATTEMPTS and not certain:
         return None
+    why = why_not_counted(state, last)
     hint = (
         f"read {failure.log}; start the baseline by hand with the command in runs/{last.intent.run_id}/command.json"
         if failure
-        else "quiet the machine, then `assay run` again; or ask with wider windows (assay.toml) in a new folder"
+        else _hint(why or "")
     )
     return GiveUp(
-        reason=f"the baseline failed {_times(len(failures))}; last: {why_not_counted(state, last)}",
+        reason=f"the baseline failed {_times(len(failures))}; last: {why}",
         hint=hint,
         engine_failed=all(run.outcome and run.outcome.status is RunStatus.FAILED for run in failures),
     )
+
+
+def _hint(why: str) -> str:
+    """What to do about runs that are no measurement, though the server lived."""
+    if REFUSED.search(why):
+        return (
+            "the server refuses the requests themselves; where they are too long for its context, ask with a smaller "
+            "workload.shared_prefix_tokens, input_tokens or output_tokens, or with more context, in a new folder"
+        )
+    return "quiet the machine, then `assay run` again; or ask with wider windows (assay.toml) in a new folder"
 
 
 def _unapproved(state: CampaignState) -> AskApproval | None:

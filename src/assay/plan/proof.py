@@ -4,8 +4,8 @@
 as it is reported; several values are parted by `|`, and one of them is enough. A value may be
 
 - a text or a number, in any case of letters; `*` stands for anything: `*trtllm*`;
-- `--flag`: what the arm gives that flag;
-- `$NAME`: what the arm gives that variable; `$NAME*` what begins with it.
+- `--flag`: what the arm gives that flag; `$NAME`: what it gives that variable. With `*` before or behind it, what ends
+  or begins so: `$NAME*`.
 
 A path that the server does not report proves nothing, and refutes nothing.
 
@@ -22,11 +22,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.records.base import Flags
+from assay.records.hypothesis import Hypothesis
+from assay.records.run import RunStatus
+from assay.records.state import CampaignState
 
 SECTIONS = ("", "engine.")
 """Where a path is looked for: as it is, else in the configuration that vLLM's log tells."""
 LOG = "log."
+SERVED = frozenset({RunStatus.OK, RunStatus.INVALID, RunStatus.WRONG_OUTPUT})
+"""How a run ends whose server was asked, and did not contradict what was changed."""
 _PATH = re.compile(r"^[A-Za-z_][\w.\[\]-]*$")
+_NAMED = re.compile(r"^(?P<before>\**)(?P<name>--[\w.-]+|\$\w+)(?P<behind>\**)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,16 @@ def proofs(text: str) -> list[Proof]:
         ValueError: it is none; says what is wrong.
     """
     return [_proof(part) for part in text.split(";")] if text.strip() else []
+
+
+def asked_of_the_arm(text: str) -> set[str]:
+    """The flags (`--flag`) and variables (`$NAME`) whose values it takes.
+
+    Raises:
+        ValueError: it is none; says what is wrong.
+    """
+    named = (_NAMED.match(value) for proof in proofs(text) for value in proof.values)
+    return {match["name"] for match in named if match}
 
 
 def refuted(text: str, flags: Flags, env: Mapping[str, str], effective: Mapping[str, Any]) -> str | None:
@@ -64,6 +80,31 @@ def proved(text: str, flags: Flags, env: Mapping[str, str], effective: Mapping[s
         if (reported := _reported(proof.path, effective)) is not None and _wanted(proof, flags, env)
     ]
     return "; ".join(told) or None
+
+
+def unproved(hypothesis: Hypothesis, state: CampaignState) -> str | None:
+    """What of its proof no server that ran with it ever reported, in a sentence; None where there is no such thing.
+
+    Runs that never served, or that were stopped as not applied, tell nothing of it.
+    """
+    runs = [
+        (run.intent.arm, run.outcome.effective)
+        for run in state.runs
+        if hypothesis.id in run.intent.arm.deltas and run.outcome is not None and run.outcome.status in SERVED
+    ]
+    env = state.spec.target.env
+    asked = {
+        proof.path: [_reported(proof.path, effective) for _, effective in runs]
+        for proof in _readable(hypothesis.optimization.verify)
+        if any(_wanted(proof, arm.flags, {**env, **arm.env}) for arm, _ in runs)
+    }
+    never = [path for path, answers in asked.items() if all(answer is None for answer in answers)]
+    if not never:
+        return None
+    told = f"the server does not report {' and '.join(f'`{path}`' for path in never)}"
+    if len(never) < len(asked):
+        return f"A part of its proof is missing: {told}."
+    return f"Whether it was in force could not be proved: {told}."
 
 
 def _readable(text: str) -> list[Proof]:
@@ -88,16 +129,13 @@ def _reported(path: str, effective: Mapping[str, Any]) -> Any:
 
 def _wanted(proof: Proof, flags: Flags, env: Mapping[str, str]) -> list[str]:
     """The values, with those of the arm in place of their names; what the arm does not give asks for nothing."""
+    given = {**flags, **{f"${name}": value for name, value in env.items()}}
     found = []
     for value in proof.values:
-        name = value.rstrip("*")
-        if value.startswith("--"):
-            asked = flags.get(value)
-            found += [] if asked is None else [_shown(asked)]
-        elif value.startswith("$"):
-            found += [env[name[1:]] + value[len(name) :]] if name[1:] in env else []
-        else:
+        if not (match := _NAMED.match(value)):
             found.append(value)
+        elif (asked := given.get(match["name"])) is not None:
+            found.append(match["before"] + _shown(asked) + match["behind"])
     return found
 
 

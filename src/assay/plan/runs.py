@@ -10,7 +10,6 @@ from itertools import takewhile
 from assay.plan.cost import assumed_run_s
 from assay.plan.reading import once
 from assay.plan.series import A_A, why_not_counted
-from assay.plan.soaking import why_soaked
 from assay.records.run import Arm, Purpose, RunIntent, RunStatus
 from assay.records.state import CampaignState, RunRecord
 
@@ -93,7 +92,7 @@ def intent(
         arm=arm,
         seed=seed,
         attempt=1 + len(uncounted_tail(state, earlier)),
-        why=why + why_soaked(soak_s),
+        why=why + (f", then soaked for {soak_s:g} s at its peak load" if soak_s else ""),
         soak_s=soak_s,
     )
 
@@ -103,7 +102,7 @@ def median_run_s(state: CampaignState) -> float:
     """What a run costs here without a soak, from the runs so far; before the first it is assumed (`has_measured`)."""
     measured = [run.outcome for run in state.runs if run.outcome and run.outcome.measures]
     durations = sorted(one.duration_s - (one.soak.soaked_s if one.soak else 0.0) for one in measured)
-    return durations[len(durations) // 2] if durations else assumed_run_s(state.spec)
+    return durations[len(durations) // 2] if durations else assumed_run_s(state.spec, state.model.size_bytes)
 
 
 def has_measured(state: CampaignState) -> bool:

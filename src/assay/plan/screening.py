@@ -22,6 +22,9 @@ from assay.records.verdict import Effect, VerdictKind
 from assay.stats.brackets import mean_effect
 from assay.stats.sequential import decide
 
+BUDGET_ENDED = "the budget ended"
+"""In the reason of every verdict that the screen's end decided."""
+
 
 def open_candidates(state: CampaignState) -> list[Hypothesis]:
     """Hypotheses that may be run and that the screen has not decided."""
@@ -140,9 +143,9 @@ def _undecided(state: CampaignState, hypothesis: Hypothesis) -> RecordVerdict:
     ids = [run.intent.run_id for run in runs_of(state, MAIN, hypothesis.id)]
     found = screen_effect(state, hypothesis.id)
     if found is None:
-        return RecordVerdict(verdict=unmeasured(hypothesis, "the budget ended before it was measured", "budget", ids))
+        return RecordVerdict(verdict=unmeasured(hypothesis, f"{BUDGET_ENDED} before it was measured", "budget", ids))
     worth = f"{100 * state.spec.objective.min_effect:g}%"
-    reason = f"{unclear(found, worth)}: the budget ended after {found.num_brackets} bracket(s)"
+    reason = f"{unclear(found, worth)}: {BUDGET_ENDED} after {found.num_brackets} bracket(s)"
     return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
 
 
@@ -170,7 +173,9 @@ def _free_s(state: CampaignState) -> float:
     promising = sum(1 for result in state.screened.values() if result.promising)
     reserved_runs = 2 * budget.confirmation_brackets + 1
     reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
-    return budget.total_s - state.spent_s - reserved_runs * median_run_s(state) - promising * budget.soak_s
+    free_s = budget.total_s - state.spent_s - reserved_runs * median_run_s(state)
+    soaks = min(promising, max(0, free_s) // budget.soak_s) if budget.soak_s else 0  # no others will be begun
+    return free_s - soaks * budget.soak_s
 
 
 def _out_of_budget(state: CampaignState) -> bool:

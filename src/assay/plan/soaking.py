@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from assay.plan.runs import median_run_s
 from assay.records.run import RunStatus
 from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import MAIN_POINT, Workload
@@ -33,15 +34,21 @@ def peak(workload: Workload) -> tuple[str, Workload]:
     loads = {MAIN_POINT: workload.model_copy(update={"points": []})}
     loads |= {point.name: workload.at(point) for point in workload.points}
     return max(
-        loads.items(), key=lambda item: item[1].concurrency * (item[1].input_tokens[1] + item[1].output_tokens[1])
+        loads.items(), key=lambda item: item[1].concurrency * (item[1].prompt_tokens[1] + item[1].output_tokens[1])
     )
 
 
 def due_s(state: CampaignState, deltas: Collection[str]) -> float:
-    """For how long the next run of an arm is to be soaked; 0: it was, or it is not asked for."""
-    if latest(state, deltas) is not None or len(_tries(state, deltas)) >= MAX_TRIES:
+    """For how long the next run of an arm is to be soaked; 0: it was, it is not asked for, or its time is not left."""
+    if latest(state, deltas) is not None or len(_tries(state, deltas)) >= MAX_TRIES or not in_budget(state):
         return 0.0
     return state.spec.budget.soak_s
+
+
+def in_budget(state: CampaignState) -> bool:
+    """Whether the time is left for a soak, the run that it follows and the reference run that closes its bracket."""
+    budget = state.spec.budget
+    return state.spent_s + 2 * median_run_s(state) + budget.soak_s <= budget.total_s
 
 
 def reference_due_s(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> float:
@@ -93,10 +100,20 @@ def soaked_words(state: CampaignState, deltas: Collection[str], *, brief: bool =
     if own is not None and own.passed and brief:
         return f"; stable for {own.soaked_s:.0f} s at its peak load"
     if own is not None:
-        return f"; {told(own)}" + (", as its reference's does" if own.grows else "")
+        return f"; {told(own)}" + (_beside(state, deltas) if own.grows else "")
     tries = _tries(state, deltas)
     soak = _soak(tries[-1]) if tries else None
+    if not tries and state.spec.budget.soak_s:
+        return f"; not soaked: the budget had no {state.spec.budget.soak_s:g} s left for it (budget.soak_s)"
     return f"; {told(soak)}" if soak is not None else ""
+
+
+def _beside(state: CampaignState, deltas: Collection[str]) -> str:
+    """What the same memory does under what the arm stands on: its stack without the last member, else the baseline."""
+    base = latest(state, list(deltas)[:-1]) or latest(state, ())
+    if base is None:
+        return "; its reference was not soaked"
+    return f", as its reference's does: {_memory(base)}" if base.grows else f"; its reference: {_memory(base)}"
 
 
 def told(soak: Soak) -> str:
@@ -107,11 +124,6 @@ def told(soak: Soak) -> str:
     still = f", and no token came for the last {soak.silent_s:.0f} s" if soak.stalled else ""
     where = f"{soak.concurrency} streams" if soak.point == MAIN_POINT else f"{soak.point}, {soak.concurrency} streams"
     return f"soaked for {soak.soaked_s:.0f} s at {where}: {soak.requests:,} requests, {failed}{still}; {_memory(soak)}"
-
-
-def why_soaked(seconds: float) -> str:
-    """For a run's reason; empty without a soak."""
-    return f", then soaked for {seconds:g} s at its peak load" if seconds else ""
 
 
 def _memory(soak: Soak) -> str:

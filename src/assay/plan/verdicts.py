@@ -91,11 +91,15 @@ def unclear(effect: Effect, worth: str) -> str:
 
 def given_up(effect: Effect, chance: float, worth: str) -> str:
     """Why a trial ends although brackets are left."""
-    few = f"{100 * chance:.0f}%" if chance >= 0.01 else "less than 1%"  # noqa: PLR2004 - "0%" would say too much
     return (
         f"{unclear(effect, worth)}; given up after {effect.num_brackets} bracket(s): "
-        f"the chance that the rest would show a gain of {worth} or more is {few}"
+        f"the chance that the rest would show a gain of {worth} or more is {chance_text(chance)}"
     )
+
+
+def chance_text(chance: float) -> str:
+    """In whole percent, or "less than 1%": a chance of "0%" would say too much."""
+    return f"{100 * chance:.0f}%" if chance >= 0.01 else "less than 1%"  # noqa: PLR2004 - what is written beside it
 
 
 def measured(hypothesis: Hypothesis, kind: VerdictKind, effect: Effect, reason: str, runs: list[str]) -> Verdict:

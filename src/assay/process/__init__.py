@@ -1,7 +1,7 @@
 """Processes: starting them, knowing them again, ending them; nothing else in Assay does."""
 
 from assay.process.children import Child, end_recorded, free_port, listens, run_quiet, start
-from assay.process.marked import end_marked
+from assay.process.marked import end_marked, find_alive, has_open
 from assay.process.memory import tree_rss_bytes
 from assay.process.piped import Piped
 
@@ -10,7 +10,9 @@ __all__ = [
     "Piped",
     "end_marked",
     "end_recorded",
+    "find_alive",
     "free_port",
+    "has_open",
     "listens",
     "run_quiet",
     "start",

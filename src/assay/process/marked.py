@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psutil
+
+from assay.process.children import is_ours
+from assay.records.run import ServerIdentity
 
 GRACE_S = 3.0
 """How long a marked process may take to end on SIGTERM before it is killed."""
@@ -18,6 +23,20 @@ def find_marked(variable: str, value: str) -> list[psutil.Process]:
         except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
             continue  # gone meanwhile, or somebody else's: not ours either way
     return found
+
+
+def find_alive(identity: ServerIdentity | None, variable: str, value: str) -> list[int]:
+    """Pids of what is alive of a recorded server, and of what carries a marker; nothing is ended."""
+    recorded = {identity.pid} if identity is not None and is_ours(identity.pid, identity.create_time) else set()
+    return sorted(recorded | {process.pid for process in find_marked(variable, value)})
+
+
+def has_open(pid: int, file: Path) -> bool:
+    """Whether a process has this very file open, not a copy of it; False where that cannot be seen."""
+    try:
+        return any(file.samefile(one.path) for one in psutil.Process(pid).open_files() if Path(one.path).exists())
+    except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
+        return False
 
 
 def end_marked(variable: str, value: str) -> int:

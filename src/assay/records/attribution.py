@@ -13,6 +13,7 @@ from pydantic import Field
 from assay.records.base import Frozen
 from assay.records.ceilings import Ceilings, GpuCeilings
 from assay.records.estimate import MechanismCeiling, StepEstimate
+from assay.records.held_load import HeldLoad, MeasuredLoad
 from assay.records.traced_step import HeldStep, TracedSteps
 
 Cause = Literal[
@@ -28,19 +29,8 @@ Cause = Literal[
 ]
 """floor: what the roofline says cannot be undercut. kernels: they run longer than their floor. launch gaps: short times
 with no kernel between two. communication: collectives that nothing overlaps. scheduling, CPU: longer times with no
-kernel, the host at work. prefill in between: prompts of other requests computed between two decode steps. queueing:
+kernel, the host at work. prefill in between: prompts of other requests, between two decode steps or in them. queueing:
 requests wait for their turn. client: bytes wait to be read, or requests are sent late."""
-CAUSES: tuple[Cause, ...] = (
-    "floor",
-    "kernels",
-    "launch gaps",
-    "communication",
-    "scheduling, CPU",
-    "prefill in between",
-    "queueing",
-    "client",
-    "unexplained",
-)
 PartBasis = Literal["measured", "predicted", "rest"]
 """measured on this run; predicted by the roofline; what is left over."""
 
@@ -157,6 +147,12 @@ class MeasuredRun(Frozen):
     client_lag_s: float | None = None
     """How late the client read, typically; in every TTFT, and not in the time between tokens."""
     requests_per_s: float | None = None
+    loads: list[MeasuredLoad] = Field(default_factory=list)
+    """Its operating points, with the time per token measured at each."""
+    shares_steps: bool = False
+    """The engine computes prompts in the steps of decode."""
+    step_tokens: int | None = None
+    """Tokens of prompts that it computes in a step at most; None: not told."""
     notes: list[str] = Field(default_factory=list)
 
 
@@ -195,5 +191,7 @@ class Characterization(Frozen):
     trace: TraceFacts | None = None
     held: HeldStep | None = None
     """The estimate held against the decode steps of the trace, operation by operation."""
+    held_loads: list[HeldLoad] = Field(default_factory=list)
+    """The estimate held against the run, operating point by operating point."""
     attributions: list[Attribution] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)

@@ -17,7 +17,7 @@ class EventKind(StrEnum):
     """Everything that can happen to a campaign."""
 
     CAMPAIGN_CREATED = "campaign-created"
-    """payload: spec, spec_hash, machine, build, model, assay_version."""
+    """payload: spec, spec_hash, machine, build, model, shape (where its files tell it), assay_version."""
     PLAN_WRITTEN = "plan-written"
     """payload: hypotheses, passed_over, reasoning, earlier_scores; an older Assay wrote only some of them."""
     RUN_INTENDED = "run-intended"

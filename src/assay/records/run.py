@@ -57,6 +57,9 @@ class RunIntent(Frozen):
     """For how long the server is kept at its peak load once everything is measured; 0: it is not."""
     host: str = ""
     """Which machine made it, since its last start (a hash): filled in when the run begins."""
+    folder: str = ""
+    """Which campaign folder it was made in (device and inode: a copy has another one, a moved folder the same); filled
+    in when the run begins, and empty in records of an Assay that did not tell copies apart."""
 
 
 class ServerIdentity(Frozen):
@@ -184,6 +187,8 @@ class RunOutcome(Frozen):
     reason: str
     """One sentence: why the status is what it is."""
     duration_s: float
+    waited_s: float = 0.0
+    """Before it, for a quiet machine: no measuring time, and not in `duration_s`."""
     start_s: float | None = None
     """Launch to ready."""
     measures: Measures | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from assay.records.base import Flags, Frozen
 from assay.records.launch import LaunchPrefix
@@ -19,6 +19,8 @@ MAIN_POINT = "main"
 """The name of the operating point that the workload itself is."""
 EMBEDDED = "embedded"
 """The model name (and executable) that stands for the packaged engine and model."""
+RANDOM_WEIGHTS = "the weights are random, so agreement tells whether the computation changed, and nothing about quality"
+"""What is said wherever answers were compared, and there was nothing to answer with."""
 
 
 class Target(Frozen):
@@ -46,6 +48,17 @@ class Target(Frozen):
     launch: LaunchPrefix | None = None
     """How the launch command is wrapped; absent: a plain process here. For example
     launch = { kind = "docker", image = "lmsysorg/sglang:v0.5.9", gpus = "all", options = ["--ipc", "host"] }"""
+    random_weights: bool = False
+    """Whether the model's weights are random numbers, as of a model that is made to be timed. Reports then say that
+    its answers tell nothing about quality. With the flag --load-format dummy it need not be said."""
+
+    @property
+    def has_random_weights(self) -> bool:
+        """Declared, or asked of the engine: what vLLM and SGLang load as "dummy" is drawn at random.
+
+        Sources: vLLM, `vllm.config.load.LoadConfig`; SGLang, its page "Model Loading".
+        """
+        return self.random_weights or self.flags.get("--load-format") == "dummy"
 
     @model_validator(mode="after")
     def _somebody_elses_server_is_left_alone(self) -> Self:
@@ -119,6 +132,15 @@ class Workload(Frozen):
             raise ValueError(f"warmup_max_s = {self.warmup_max_s} is below warmup_min_s = {self.warmup_min_s}")
         return self
 
+    def contradictions(self) -> dict[str, str]:
+        """What it asks that cannot be, by key; as `Budget.contradictions`, for new questions only."""
+        if self.shared_prefix_tokens or self.shared_prefix_groups == 1:
+            return {}
+        return {
+            "shared_prefix_groups": f"{self.shared_prefix_groups} prefixes of no tokens: "
+            "give shared_prefix_tokens, or leave shared_prefix_groups out"
+        }
+
     @property
     def least_load_s(self) -> float:
         """Load of one run at the least: warm-up and windows of every operating point."""
@@ -165,14 +187,26 @@ class Objective(Frozen):
     metric: MetricName = "output_tokens_per_s"
     """Metric that is judged; throughputs are maximized, latencies minimized."""
     min_effect: float = Field(default=0.05, gt=0, lt=1)
-    """Smallest relative effect worth adopting; "no-effect" means: the interval lies within plus or minus this."""
-    max_loss: float | None = Field(default=None, ge=0, lt=1)
-    """Largest relative loss at any single operating point that may be adopted: the interval there has to exclude a
-    larger one, else more pairs are made. Set below the noise of a few pairs, it lets little pass; absent: only the mean
-    counts."""
+    """Smallest relative effect worth adopting, as 0.05 or "5%"; "no-effect" means: the interval lies within plus or
+    minus this."""
+    max_loss: float | None = Field(default=None, ge=0, lt=1, examples=[0.02])
+    """Largest relative loss at any single operating point that may be adopted, as 0.02 or "2%": the interval there has
+    to exclude a larger one, else more pairs are made. Set below the noise of a few pairs, it lets little pass; absent:
+    only the mean counts."""
     constraints: list[Constraint] = Field(default_factory=list)
     """Service levels: adopted is only what is shown to keep to them. For example
     constraints = [{ metric = "ttft_p95_s", max_s = 0.5 }]"""
+
+    @field_validator("min_effect", "max_loss", mode="before")
+    @classmethod
+    def _percent(cls, value: Any) -> Any:
+        """`"2%"` is 0.02, as on the command line; what else is a text stays one, and is refused."""
+        if not isinstance(value, str) or not value.endswith("%"):
+            return value
+        try:
+            return float(value.removesuffix("%")) / 100
+        except ValueError:
+            return value
 
 
 class Budget(Frozen):
@@ -277,6 +311,11 @@ class CampaignSpec(Frozen):
     quality: Quality = Field(default_factory=Quality)
     gates: Gates = Field(default_factory=Gates)
     policy: Policy = Field(default_factory=Policy)
+
+    def contradictions(self) -> dict[tuple[str, str], str]:
+        """What it asks that cannot be, by table and key; a new question is refused for it."""
+        tables = {"workload": self.workload.contradictions(), "budget": self.budget.contradictions()}
+        return {(table, key): problem for table, found in tables.items() for key, problem in found.items()}
 
     @model_validator(mode="after")
     def _constraints_name_points_that_exist(self) -> Self:

@@ -8,6 +8,7 @@ from assay.records.base import Frozen
 from assay.records.dials import DialResult
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.model_shape import ModelShape
 from assay.records.reasoning import PlanReasoning
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
 from assay.records.scoring import PredictionScore
@@ -56,6 +57,8 @@ class CampaignState(Frozen):
     machine: Machine
     build: EngineBuild
     model: ModelFacts
+    shape: ModelShape | None = None
+    """Of the model; None: its files did not tell it, or the record is of an Assay that did not keep it."""
     assay_version: str
     hypotheses: list[Hypothesis] = Field(default_factory=list)
     planned: bool = False

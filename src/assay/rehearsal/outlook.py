@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assay.plan.screening import BUDGET_ENDED
+from assay.plan.soaking import latest
 from assay.records.hypothesis import Hypothesis
 from assay.records.rehearsal import CandidateOutlook, Chance, Outlook, PowerPoint
 from assay.records.spec import CampaignSpec
@@ -24,6 +26,8 @@ SPENT = 0.9
 SHARE_OF_NULLS = 0.5
 SHARE_FOR_POWER = 0.2
 FEWEST = 10
+SOAKS_ARE_MUCH = 0.25
+"""Share of the budget."""
 RAISES = (2, 4, 8)
 MOST_NOISE = 3.0
 """Times the known noise that a world has at most: beyond, few degrees of freedom would speak of other machines."""
@@ -43,7 +47,7 @@ class Known:
     launch_s: float
     run_s_source: str
     launch_range_s: tuple[float, float] | None = None
-    """Between what a launch is guessed to lie; None: it was measured, or given."""
+    """The shortest and the longest launch by a guess; None: it was measured, or given."""
 
 
 def rehearse(
@@ -73,7 +77,7 @@ def rehearse(
     ends = [end for end, _ in drawn]
     useless = [sum(truths.effects.get(name, 0.0) <= 0 for name in end.stack) for end, truths in drawn]
     hours = sorted(end.spent_s / SECONDS_PER_HOUR for end in ends)
-    by_budget = statistics.fmean(end.spent_s > SPENT * spec.budget.total_s for end in ends)
+    by_budget = statistics.fmean(_ended_by_budget(end) for end in ends)
     return Outlook(
         campaigns=campaigns,
         seed=seed,
@@ -93,8 +97,14 @@ def rehearse(
         run_s=known.run_s,
         run_s_source=known.run_s_source,
         assumptions=[*_assumptions(spec, hypotheses), *_guessed(known, statistics.median(hours), ends)],
-        advice=_advice(rehearsal, detectable, each, by_budget, say),
+        advice=[*_advice(rehearsal, detectable, each, by_budget, say), *_soaks(spec, ends)],
     )
+
+
+def _ended_by_budget(end: CampaignState) -> bool:
+    """Whether a candidate went without brackets for want of time (the confirmation's share is kept back), or all is."""
+    cut = any(BUDGET_ENDED in verdict.reason for verdict in end.verdicts.values())
+    return cut or end.spent_s > SPENT * end.spec.budget.total_s
 
 
 def chance(hits: Sequence[bool]) -> Chance:
@@ -212,7 +222,7 @@ def _guessed(known: Known, hours: float, ends: Sequence[CampaignState]) -> list[
         max(0.0, hours + runs * (launch_s - known.launch_s) / SECONDS_PER_HOUR) for launch_s in known.launch_range_s
     )
     span = f"{known.launch_range_s[0]:.3g} s and {known.launch_range_s[1]:.3g} s"
-    then = f"{low:.2g} h to {high:.2g} h" if high >= 1 else f"{60 * low:.2g} min to {60 * high:.2g} min"
+    then = f"{low:.3g} h to {high:.3g} h" if high >= 1 else f"{60 * low:.2g} min to {60 * high:.2g} min"
     return [f"a launch is a guess, between {span}: the same runs take {then} then; --launch says which"]
 
 
@@ -221,7 +231,7 @@ def _advice(rehearsal: _Rehearsal, detectable: float | None, each: int, by_budge
     if not count:
         return ["no hypothesis is left to be tried: `assay todo --all` says what does not apply here, and why"]
     wanted = 2 * spec.objective.min_effect
-    hours = f"{spec.budget.total_s / SECONDS_PER_HOUR:.2g} h"
+    hours = f"{spec.budget.total_s / SECONDS_PER_HOUR:.3g} h"
     plural = "hypothesis" if count == 1 else "hypotheses"
     if detectable is not None and detectable <= wanted:
         found = f"with {count} {plural} and {hours}, effects of {detectable:.1%} and above are found with 80%"
@@ -229,6 +239,21 @@ def _advice(rehearsal: _Rehearsal, detectable: float | None, each: int, by_budge
     below = f"effects below {detectable:.1%}" if detectable is not None else "effects of any size"
     mend = _mend(rehearsal, wanted, each, by_budget, say)
     return [f"with {count} {plural} and {hours}, {below} will mostly end undecided: {mend}"]
+
+
+def _soaks(spec: CampaignSpec, ends: Sequence[CampaignState]) -> list[str]:
+    """What the soak does to the budget, where that is much."""
+    soak_s, total_s = spec.budget.soak_s, spec.budget.total_s
+    if not soak_s:
+        return []
+    remedy = "raise budget.total_s, or lower budget.soak_s"
+    adopting = [end for end in ends if end.stack]
+    unsoaked = sum(latest(end, end.stack) is None for end in adopting)
+    if unsoaked or soak_s > total_s:
+        missed = f"{unsoaked} of {len(adopting)} campaigns that adopt something" if adopting else "any campaign"
+        return [f"the budget has no time for a soak of {soak_s:g} s in {missed}: {remedy}"]
+    share = statistics.fmean(sum(run.intent.soak_s for run in end.runs) for end in ends) / total_s
+    return [f"soaks of {soak_s:g} s take {share:.0%} of the budget: {remedy}"] if share > SOAKS_ARE_MUCH else []
 
 
 def _mend(rehearsal: _Rehearsal, wanted: float, each: int, by_budget: float, say: Say) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,25 +19,40 @@ from assay.records.reasoning import PlanReasoning, Reasoning
 Entries = Mapping[str, Mapping[str, Sequence[Optimization]]]
 """By id and engine: variants."""
 SHORT = {"llamacpp": "L", "vllm": "V", "sglang": "S", "trtllm": "T", "rehearsal": "R"}
+WIDE = 110
+"""Columns from which on what an entry does fits beside its figures."""
+FIGURES, LEAST_NAME = 42, 12
+"""Columns that tier, engines and prior take; what a name gets at least."""
 OUTCOMES = ("planned", "blocked", "skipped")
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogueTable:
+    """One row an entry; what it does stands below its name where the terminal is narrow. Figures are never cut."""
+
+    entries: Entries
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Choose the columns by the width there is."""
+        wide = options.max_width >= WIDE
+        table = _table("entry", "tier", "engines", "prior", *(["what"] if wide else []))
+        for column in table.columns[0 if wide else 1 : 4]:
+            column.no_wrap = True
+        for name, engines in self.entries.items():
+            first = _first(engines)
+            figures = (str(first.tier), _engines(engines), _range(first.predicted))
+            if wide:
+                table.add_row(name, *figures, first.title)
+            else:
+                broken = "\n".join(wrap(name, max(LEAST_NAME, options.max_width - FIGURES)))
+                table.add_row(Text.assemble(broken, "\n", (first.title, "dim")), *figures)
+        yield table
+
+
 def catalogue_table(entries: Entries) -> RenderableType:
-    """One row an entry: what fits into 80 columns with whole names; the rest is shown of one entry."""
-    table = _table("entry", "tier", "engines", "prior", "what")
-    for column in (0, 1, 2, 3):
-        table.columns[column].no_wrap = True
-    for name, engines in entries.items():
-        first = _first(engines)
-        table.add_row(
-            name,
-            str(first.tier),
-            _engines(engines),
-            _range(first.predicted),
-            first.title,
-        )
+    """One row an entry; the rest is shown of one entry."""
     legend = "engines: L llama.cpp, V vLLM, S SGLang, T TensorRT-LLM; in brackets: has to be made first"
-    return Group(table, Text(legend, style="dim"))
+    return Group(CatalogueTable(entries), Text(legend, style="dim"))
 
 
 def entry_view(name: str, engines: Mapping[str, Sequence[Optimization]]) -> RenderableType:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from rich import box
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +15,8 @@ from assay.records.estimate import OperatingPoint, StepEstimate
 from assay.render import estimate_words as words
 from assay.render.bench_words import time_words
 from assay.render.gpu_ceilings_rows import gpu_rows
+from assay.render.grids import bullets, plain_table
+from assay.render.held_loads_view import held_loads_view
 from assay.render.held_view import held_view, steps_view
 from assay.render.words import NOTHING, number_words
 
@@ -26,6 +28,7 @@ MOST_MECHANISMS = 6
 GIGA, MEGA = 1e9, 1e6
 STYLE = {"floor": "green", "unexplained": "yellow"}
 NAME_WIDTH = 44
+EVIDENCE_INDENT = 20
 
 
 def characterize_view(found: Characterization) -> RenderableType:
@@ -43,6 +46,7 @@ def characterize_view(found: Characterization) -> RenderableType:
         parts += [Text(""), Text(f"where a step goes: {_point_words(step.point)}", style="bold"), _operations(step)]
     parts += _mechanisms(found)
     parts += _run(found)
+    parts += held_loads_view(found.held_loads)
     if found.trace is not None:
         parts += _trace(found.trace)
         if found.held is not None:
@@ -54,12 +58,13 @@ def characterize_view(found: Characterization) -> RenderableType:
     held = found.held.notes if found.held else []
     notes = list(dict.fromkeys([*found.notes, *held, *(note for each in found.attributions for note in each.notes)]))
     if notes:
-        parts += [Text("\nto know", style="bold"), _bullets(notes)]
+        parts += [Text("\nto know", style="bold"), bullets(notes)]
     return Group(*parts)
 
 
 def _gpu(found: GpuCeilings) -> Iterator[RenderableType]:
-    yield Text(f"ceilings of one GPU, measured here ({found.about})")
+    where = "measured here" if found.fingerprint else "from a file"
+    yield Text(f"ceilings of one GPU, {where} ({found.about})")
     yield _grid(list(gpu_rows(found)))
     for name, reason in found.problems.items():
         yield Text(f"not measured: {name}: {reason}", style="yellow")
@@ -111,7 +116,7 @@ def _cost_rows(ceilings: Ceilings) -> Iterator[tuple[str, str]]:
 def _products(ceilings: Ceilings) -> Table:
     """A row for each type of weights: what streaming them reaches, and what their arithmetic could."""
     most = max(ceilings.threads("matvec_streamed", ceilings.storages[0]), default=1)
-    table = _table()
+    table = plain_table()
     table.add_column("\nweights", no_wrap=True)
     for heading in [f"GB/s\n{count} thr." for count in sorted({1, most})]:
         table.add_column(heading, justify="right", no_wrap=True)
@@ -171,7 +176,7 @@ def _points_title(found: Characterization) -> str:
 
 
 def _points(found: Characterization) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("\nstep", no_wrap=True)
     for heading in ("expected\ntokens/s", "ceiling\ntokens/s", "step\nms"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -199,7 +204,7 @@ def _point_words(point: OperatingPoint) -> str:
 
 def _operations(step: StepEstimate) -> Table:
     """Longest first; what is small is summed up."""
-    table = _table()
+    table = plain_table()
     table.add_column("operation", no_wrap=True)
     for heading in ("ms", "share"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -276,7 +281,7 @@ def _trace(trace: TraceFacts) -> Iterator[RenderableType]:
     ]
     for name, seconds in rows:
         yield _bar_line(name, seconds, seconds / trace.span_s, "")
-    table = _table()
+    table = plain_table()
     table.add_column("kernel", overflow="ellipsis", no_wrap=True, max_width=56)
     for heading in ("ms", "calls"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -293,7 +298,7 @@ def _attribution(found: Attribution) -> Iterator[RenderableType]:
         line = _bar_line(part.cause, part.seconds, found.share(part), part.basis)
         line.stylize(STYLE.get(part.cause, ""))
         yield line
-        yield Text(f"{'':20}{part.evidence}", style="dim")
+        yield Padding(Text(part.evidence, style="dim"), (0, 0, 0, EVIDENCE_INDENT))
 
 
 def _bar_line(name: str, seconds: float, share: float, basis: str) -> Text:
@@ -316,16 +321,3 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
     for name, sentence in rows:
         grid.add_row(Text(name), Text(sentence))
     return grid
-
-
-def _bullets(sentences: Sequence[str]) -> Table:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for sentence in sentences:
-        grid.add_row("-", Text(sentence))
-    return grid
-
-
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")

@@ -19,6 +19,7 @@ from assay.roofline.search_report import Refused, SearchReport
 MOST_ROWS = 12
 """Candidates shown unless all are asked for."""
 MOST_MISSES = 3
+EXPECTED_WITHIN = "a range is best..worst case; a bound is kept when the expectation, between the two, keeps it"
 MANY_TIMES = 3
 """Times a bound, from which on percents say nothing."""
 
@@ -53,6 +54,8 @@ def search_view(report: SearchReport, *, every: bool = False) -> RenderableType:
     shown = report.candidates if every else report.candidates[:MOST_ROWS]
     parts: list[RenderableType] = [Text(_question(report)), Text("")]
     parts += [RankTable(shown)] if shown else _nothing(report)
+    if shown and (report.ttft_s or report.tpot_s):
+        parts.append(Text(EXPECTED_WITHIN, style="dim"))
     if hidden := len(report.candidates) - len(shown):
         parts.append(Text(f"{hidden} more below these: --all", style="dim"))
     if report.refused:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from assay.records.failure import Explanation, LogLine
 
 LONGEST = 240
 """Characters of a line that are shown: a log's lines can be longer than a screen. JSON has them whole."""
+NUMBER_WIDTH = 6
 STAGES = {
     "arguments": "while reading the arguments",
     "load": "while loading",
@@ -35,7 +37,7 @@ def explain_view(found: Explanation) -> RenderableType:
         parts.append(Text(f"nothing to quote in {lines_words(found.num_lines)}", style="dim"))
     else:
         parts.append(Text(f"{found.file}:{found.line}", style="dim"))
-        parts += [_line(each, is_quote=each.number == found.line) for each in found.around]
+        parts.append(_lines(found))
     parts += [Text(""), *_entry("remedy", found.remedy)]
     for implication in found.implies:
         parts += _entry("implies", implication.text)
@@ -53,10 +55,21 @@ def lines_words(count: int) -> str:
     return f"{count} line{'' if count == 1 else 's'}"
 
 
-def _line(line: LogLine, *, is_quote: bool) -> Text:
-    text = line.text if len(line.text) <= LONGEST else f"{line.text[:LONGEST]} ..."
-    mark = ">" if is_quote else " "
-    return Text(f"{mark} {line.number:>6}  {text}", style="bold" if is_quote else "dim", overflow="fold")
+def _lines(found: Explanation) -> Table:
+    """The quoted line in its place, as a grid: what does not fit goes on under its own text, not under the numbers."""
+    width = max([NUMBER_WIDTH, *(len(str(line.number)) for line in found.around)])
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in found.around:
+        is_quote = line.number == found.line
+        mark = f"{'>' if is_quote else ' '} {line.number:>{width}}"
+        grid.add_row(Text(mark), _shown(line), style="bold" if is_quote else "dim")
+    return grid
+
+
+def _shown(line: LogLine) -> Text:
+    return Text(line.text if len(line.text) <= LONGEST else f"{line.text[:LONGEST]} ...")
 
 
 def _entry(name: str, text: str) -> list[RenderableType]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from assay.records.attribution import TraceFacts
 from assay.records.estimate import Range
 from assay.records.traced_step import Held, HeldStep, TracedSteps
 from assay.render.estimate_words import percent_words, rounded_words
+from assay.render.grids import bullets, plain_table
 from assay.render.words import NOTHING
 
 MARKED = {"engine": "told apart by the engine's annotations", "graph launches": "told apart by their graphs' launches"}
@@ -29,14 +29,14 @@ def held_view(found: HeldStep, trace: TraceFacts) -> Iterator[RenderableType]:
     yield _table(found)
     if found.words:
         yield Text("where they differ")
-        yield _bullets(found.words)
+        yield bullets(found.words)
 
 
 def steps_view(decode: TracedSteps) -> Iterator[RenderableType]:
     """The same without an estimate: what a step's operations take."""
     yield Text("")
     yield Text(_steps_words(decode))
-    table = _grid("operation", "kernels", "µs", "share")
+    table = plain_table("operation", "kernels", "µs", "share")
     for one in decode.operations:
         table.add_row(one.operation, _count(one.calls), _us(one.seconds), percent_words(one.seconds / decode.period_s))
     idle_s = decode.short_pauses_s + decode.long_pauses_s
@@ -67,7 +67,7 @@ def _left_out(count: int) -> str:
 
 
 def _table(found: HeldStep) -> Table:
-    table = _grid("operation", "kernels\nfound / exp.", "µs\nmeasured", "µs\nexpected", "range", "exp. /\nmeas.")
+    table = plain_table("operation", "kernels\nfound / exp.", "µs\nmeasured", "µs\nexpected", "range", "exp. /\nmeas.")
     for row in found.operations:
         table.add_row(row.operation, _counts(row), _us(row.measured_s), *_expected(row.expected_s), _ratio(row.ratio))
     ratio = found.expected_between_s.mid / found.between_s if found.between_s else None
@@ -75,13 +75,6 @@ def _table(found: HeldStep) -> Table:
     table.add_section()
     whole = found.expected_s.mid / found.measured_s
     table.add_row("step", "", _us(found.measured_s), *_expected(found.expected_s), _ratio(whole))
-    return table
-
-
-def _grid(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=True, vertical="bottom")
     return table
 
 
@@ -108,12 +101,3 @@ def _us(seconds: float | None) -> str:
 
 def _ms(seconds: float) -> str:
     return rounded_words(1e3 * seconds)
-
-
-def _bullets(sentences: list[str]) -> Table:
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for sentence in sentences:
-        grid.add_row("-", Text(sentence))
-    return grid

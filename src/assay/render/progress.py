@@ -1,11 +1,13 @@
 """Live progress on stderr: a bar over measuring seconds with the planner's own estimate, and results above it.
 
-Drawn only when something happens, at most twice a second and never by a timer: a measured window sees no work of ours.
+Drawn only when something happens, at most twice a second: a measured window sees no work of ours. The one timer, of
+plain lines, is for phases that do not measure, and is called off before one that does.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -20,6 +22,12 @@ MARKS = {True: "+", False: "!", None: "="}
 """Before a result: good, bad, neither. Colour says the same, never alone."""
 STYLES = {True: "green", False: "yellow", None: ""}
 MIN_REDRAW_S = 0.5
+PATIENCE_S = 10.0
+"""A phase that lasts longer is told where no bar shows it."""
+AT_ONCE = ("soaking",)
+"""Phases that always last."""
+MEASURING = ("measuring", "warming up")
+"""Phases in which nothing of ours may run, not even a timer; their step says how long they take."""
 MOVED_SHARE = 0.1
 """By how much the expected total must have moved before the first estimate is shown beside it."""
 
@@ -46,20 +54,60 @@ class QuietProgress:
 
 
 class PlainProgress(QuietProgress):
-    """One line a step, for logs and pipes."""
+    """One line a step, and one for each phase of it that lasts; for logs and pipes."""
 
-    def __init__(self, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._stream = stream or sys.stderr
         self._clock = clock
         self._began = clock()
+        self._patience_s = patience_s
+        self._phase = ""
+        self._told_later: threading.Timer | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing more is told."""
+        self._leave_phase()
 
     def step(self, text: str, *, done_s: float, total_s: float) -> None:
         """Elapsed time, what is left, what is done now."""
+        self._leave_phase()
         self._say(f"about {duration_words(max(0.0, total_s - done_s))} left  {text}")
+
+    def phase(self, text: str) -> None:
+        """Told once if it lasts, however often its figures change."""
+        same = bool(self._phase) and text.partition(":")[0] == self._phase.partition(":")[0]
+        if same:
+            self._phase = text
+            return
+        self._leave_phase()
+        self._phase = text
+        if text.startswith(AT_ONCE):
+            self._say(text)
+        elif not text.startswith(MEASURING):
+            self._told_later = threading.Timer(self._patience_s, self._say_phase)
+            self._told_later.daemon = True
+            self._told_later.start()
 
     def result(self, text: str, *, good: bool | None = None) -> None:
         """Marked with + for good and ! for bad."""
         self._say(f"{MARKS[good]} {text}")
+
+    def _leave_phase(self) -> None:
+        if self._told_later is not None:
+            self._told_later.cancel()
+        self._told_later, self._phase = None, ""
+
+    def _say_phase(self) -> None:
+        if self._phase:
+            self._say(self._phase)
 
     def _say(self, text: str) -> None:
         elapsed = int(self._clock() - self._began)

@@ -7,15 +7,17 @@ from typing import Any
 
 from jinja2 import Environment
 
+from assay.plan.proof import unproved
 from assay.records.rehearsal import StepFacts
 from assay.records.run import RunStatus
+from assay.records.spec import RANDOM_WEIGHTS
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import VerdictKind
 from assay.render import rehearsal_view, stack_facts, words
 from assay.render import report_facts as facts
 from assay.render.pages import environment
 from assay.render.report_charts import Latencies, charts, fronts
-from assay.render.scoring_facts import scoring
+from assay.render.scoring_facts import ABOUT_LEFT, scoring
 from assay.units import GIB_BYTES
 
 MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "\n": " "}
@@ -72,6 +74,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "number": words.number_words,
         "drift": words.drift_words,
         "cell": _cell,
+        "gpus": words.gpu_words,
         "sentence": words.sentence_words,
     }
     return page
@@ -83,6 +86,7 @@ def _context(
     metric = state.spec.objective.metric
     invalid = [run for run in state.runs if run.outcome and run.outcome.status is RunStatus.INVALID]
     baseline, calibration = facts.baseline_runs(state), facts.calibration_runs(state)
+    rows = facts.todo_rows(state)
     return {
         "state": state,
         "spec": state.spec,
@@ -90,13 +94,16 @@ def _context(
         "simulated": simulated,
         **rehearsal_view.report_facts(state, step, facts.median_value(state, baseline)),
         "commands": launch_commands,
-        "rows": facts.todo_rows(state),
+        "rows": rows,
+        "has_open": any(row.so_far for row in rows),
         "failures": facts.failure_rows(state),
         "other_failures": facts.other_failures(state),
         "quantiles": facts.quantile_rows(state),
         "answers": facts.answer_rows(state),
+        "about_answers": f"{RANDOM_WEIGHTS.capitalize()}." if state.spec.target.has_random_weights else "",
         "gates": facts.gate_rows(state),
         "invalid": invalid,
+        "unproved": [(one.id, missing) for one in state.hypotheses if (missing := unproved(one, state))],
         "baseline_median": facts.median_value(state, baseline),
         "baseline_links": facts.references_to(state, baseline),
         "calibration_links": facts.references_to(state, calibration),
@@ -105,6 +112,7 @@ def _context(
         "client_lag": facts.largest(state, "client_max_lag_s"),
         "counts": _counts(state),
         "scoring": scoring(state),
+        "about_left": ABOUT_LEFT,
         "point_labels": stack_facts.point_labels(state),
         "points": stack_facts.point_rows(state),
         "members": stack_facts.member_rows(state),

@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from assay.plan.dial_front import outcomes
 from assay.plan.dial_runs import series_of
+from assay.plan.todo import todo
+from assay.records.hypothesis import Hypothesis, TodoStatus
 from assay.records.run import RunStatus
 from assay.records.spec import MetricName
 from assay.records.state import CampaignState, RunRecord
-from assay.records.verdict import Effect
+from assay.records.verdict import Effect, Verdict
 from assay.render import svg
 from assay.render.dials_view import front_chart
 from assay.render.report_facts import objective
 from assay.render.scoring_chart import calibration
+from assay.render.so_far import IN_PROGRESS, so_far
 from assay.render.words import (
     UNITS,
     duration_words,
@@ -61,14 +64,23 @@ def fronts(state: CampaignState, mark: str) -> dict[str, str]:
 
 
 def _forest(state: CampaignState, title: str) -> str:
-    rows = []
+    rows, open_ones = [], so_far(state)
+    status = {item.id: item.status for item in todo(state)}
     for hypothesis in state.hypotheses:
         verdict = state.verdicts.get(hypothesis.id)
-        if verdict and verdict.effect:
+        if verdict is None and (found := open_ones.get(hypothesis.id)):
+            rows.append(_row(hypothesis.id, found.effect, "open", target=f"h-{hypothesis.id}"))
+        elif verdict and verdict.effect:
             rows.append(_row(hypothesis.id, verdict.effect, verdict.kind.value, target=f"h-{hypothesis.id}"))
         else:
-            words = hypothesis.status if verdict is None and hypothesis.status != "planned" else verdict_words(verdict)
-            rows.append(svg.Row(label=hypothesis.id, kind="unmeasured", note=words, target=f"h-{hypothesis.id}"))
+            rows.append(
+                svg.Row(
+                    label=hypothesis.id,
+                    kind="unmeasured",
+                    note=_unmeasured(hypothesis, verdict, status[hypothesis.id]),
+                    target=f"h-{hypothesis.id}",
+                )
+            )
     if all(row.middle is None for row in rows):
         return ""
     headline = state.headline
@@ -77,6 +89,12 @@ def _forest(state: CampaignState, title: str) -> str:
         kind = "headline" if headline.confirmed else "doubtful"
         rows.append(_row(label, headline.effect, kind, target="answer"))
     return svg.intervals(rows, title, min_effect=100 * state.spec.objective.min_effect)
+
+
+def _unmeasured(hypothesis: Hypothesis, verdict: Verdict | None, status: TodoStatus) -> str:
+    if verdict is not None or (hypothesis.status == "planned" and status != "in_progress"):
+        return verdict_words(verdict)
+    return hypothesis.status if hypothesis.status != "planned" else f"{IN_PROGRESS}, no effect yet"
 
 
 def _row(label: str, effect: Effect, kind: str, *, target: str) -> svg.Row:

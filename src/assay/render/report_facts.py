@@ -16,6 +16,7 @@ from assay.records.hypothesis import Hypothesis
 from assay.records.run import Measures, Purpose, RunStatus
 from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Verdict, VerdictKind
+from assay.render.so_far import SoFar, so_far
 
 FAILED_KINDS = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE, VerdictKind.NOT_APPLIED, VerdictKind.WRONG_OUTPUT})
 LATENCIES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
@@ -42,6 +43,8 @@ class TodoRow:
     hypothesis: Hypothesis
     status: str
     verdict: Verdict | None
+    so_far: SoFar | None
+    """What is measured of it before it has a verdict."""
     references: list[Reference]
 
 
@@ -123,11 +126,20 @@ def references_to(state: CampaignState, runs: Iterable[RunRecord]) -> list[Refer
 def todo_rows(state: CampaignState) -> list[TodoRow]:
     """Every hypothesis in the plan's order."""
     status = {item.id: item.status.replace("_", " ") for item in todo(state)}
+    open_ones = so_far(state)
     rows = []
     for hypothesis in state.hypotheses:
-        verdict = state.verdicts.get(hypothesis.id)
-        links = references(state, verdict.runs if verdict else [])
-        rows.append(TodoRow(hypothesis=hypothesis, status=status[hypothesis.id], verdict=verdict, references=links))
+        verdict, found = state.verdicts.get(hypothesis.id), open_ones.get(hypothesis.id)
+        links = references(state, verdict.runs if verdict else found.runs if found else [])
+        rows.append(
+            TodoRow(
+                hypothesis=hypothesis,
+                status=status[hypothesis.id],
+                verdict=verdict,
+                so_far=found,
+                references=links,
+            )
+        )
     return rows
 
 

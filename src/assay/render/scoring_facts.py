@@ -29,6 +29,14 @@ SMALL_FACTOR = 0.1
 """Below this, "too optimistic by x12" says less than "next to nothing of it came"."""
 
 
+ABOUT_LEFT = (
+    "Expected now: the predicted range as this machine class's scores correct it (as in assay todo), narrowed by what "
+    "was measured of it so far. Chance of adoption: that it can be used here and the estimate from its runs is judged "
+    "a gain; “worth having” of assay next --why is another chance, that its true effect reaches objective.min_effect. "
+    "Candidates that the screen has decided (composition) are not listed."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
     """One scored prediction, in words."""

@@ -14,10 +14,13 @@ from rich.text import Text
 
 from assay.plan.runs import has_measured
 from assay.records.hypothesis import Hypothesis
+from assay.records.machine import Machine
+from assay.records.spec import RANDOM_WEIGHTS
 from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
 from assay.records.views import NextStep, TodoItem, Verification
 from assay.render import words
+from assay.render.so_far import NOT_FINAL, SoFar, recorded, so_far
 
 STYLE = {
     VerdictKind.ADOPTED: "bold green",
@@ -50,16 +53,17 @@ class VerdictTable:
         table.columns[1].min_width = NAME_WIDTH
         for column in table.columns[-4 if wide else -3 : -2 if wide else -1]:
             column.no_wrap = True
+        open_ones = so_far(self.state)
         for hypothesis in self.state.hypotheses:
-            verdict = self.state.verdicts.get(hypothesis.id)
+            verdict, found = self.state.verdicts.get(hypothesis.id), open_ones.get(hypothesis.id)
             name = hypothesis.id if wide else _broken(hypothesis.id, NAME_WIDTH)
             cells: list[RenderableType] = [str(hypothesis.number), name]
             cells += [str(hypothesis.optimization.tier)] if wide else []
             cells.append(words.short_range_words(hypothesis.predicted))
-            cells.append(words.effect_words(verdict.effect if verdict else None))
+            cells.append(words.effect_words(verdict.effect if verdict else found.effect if found else None))
             style = STYLE.get(verdict.kind, "") if verdict else "dim"
-            cells.append(Text(_verdict_cell(self.state, hypothesis, verdict), style=style))
-            cells += [Text(words.reason_words(verdict))] if wide else []
+            cells.append(Text(_verdict_cell(self.state, hypothesis, verdict, found), style=style))
+            cells += [Text(found.stands if found else words.reason_words(verdict))] if wide else []
             table.add_row(*cells)
         yield table
 
@@ -105,16 +109,32 @@ def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
             ("campaign", state.spec.name),
             ("model", f"{state.model.name or state.model.path} {state.model.quantization}"),
             ("engine", state.build.version),
-            ("machine", f"{state.machine.cpu_model}, {state.machine.usable_cores} cores ({state.machine.fingerprint})"),
+            ("machine", _machine(state.machine)),
             ("runs", f"{len(ended)} ended, {spent} of {total}"),
             ("noise", words.noise_words(state.calibration) if state.calibration else "not calibrated yet"),
             ("verdicts", f"{len(state.verdicts)} of {len(state.hypotheses)}"),
+            *([("on trial", _on_trial(state))] if not state.headline and state.hypotheses else []),
+            *([("answers", RANDOM_WEIGHTS)] if state.spec.target.has_random_weights else []),
             ("stack", " + ".join(state.stack) or "the baseline"),
             ("left", "finished" if state.headline else _left(state, remaining_s)),
         ]
     )
     answer = [Text(state.headline.sentence, style="bold")] if state.headline else []
     return Group(*_simulated(state), facts, *answer)
+
+
+def _machine(machine: Machine) -> str:
+    gpus = f"{words.gpu_words(machine.gpus)}; " if machine.gpus else ""
+    return f"{gpus}{machine.cpu_model}, {machine.usable_cores} cores ({machine.fingerprint})"
+
+
+def _on_trial(state: CampaignState) -> str:
+    """Effects that are not final, a line each."""
+    told = [
+        f"{name} {words.effect_words(effect)}, {NOT_FINAL}; {stands}" if effect else f"{name}: {stands}"
+        for name, (effect, stands) in recorded(state).items()
+    ]
+    return "\n".join(told) or words.NOTHING
 
 
 def _left(state: CampaignState, remaining_s: float) -> str:
@@ -184,8 +204,12 @@ def _worth(step: NextStep) -> list[RenderableType]:
             words.duration_words(one.cost_s),
         )
     found = f"; the screen finds {100 * step.detectable:.0f}% with 80% power" if step.detectable else ""
+    meaning = (
+        "worth having: chance that its true effect reaches objective.min_effect; "
+        "the report's chance of adoption is another one: that the estimate from its runs is judged a gain"
+    )
     rule = "each gets its fewest brackets first, in random order; a short budget goes to the most gain for its time"
-    return [Text(""), table, Text(f"{rule}{found}", style="dim")]
+    return [Text(""), table, Text(f"{rule}{found}", style="dim"), Text(meaning, style="dim")]
 
 
 def verification_view(found: Verification) -> RenderableType:
@@ -209,11 +233,13 @@ def _mark() -> Text:
     return Text(f"{words.SIMULATED}: nothing here was measured on a machine", style="bold reverse")
 
 
-def _verdict_cell(state: CampaignState, hypothesis: Hypothesis, verdict: Verdict | None) -> str:
+def _verdict_cell(state: CampaignState, hypothesis: Hypothesis, verdict: Verdict | None, found: SoFar | None) -> str:
     if verdict is not None:
         return words.verdict_words(verdict)
     if hypothesis.status != "planned":
         return hypothesis.status
+    if found is not None:
+        return NOT_FINAL
     return "on trial" if hypothesis.id in state.screened else "not tried"
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import get_args
 
 from assay.plan.verdicts import AT_PLAN_TIME, DEPENDENCY, IMPLIED, effect_text
 from assay.records.base import FlagValue
+from assay.records.machine import GpuIdentity
 from assay.records.spec import LatencyName, MetricName
 from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect, Verdict, VerdictKind
@@ -76,6 +79,12 @@ def sentence_words(text: str) -> str:
 def held_words(held: bool | None) -> str:
     """Whether a predicted range met what was measured."""
     return NOTHING if held is None else "held" if held else "missed"
+
+
+def gpu_words(gpus: Sequence[GpuIdentity]) -> str:
+    """For example "2 x NVIDIA H200"; empty where there are none."""
+    counted = Counter(gpu.name for gpu in gpus)
+    return ", ".join(name if number == 1 else f"{number} x {name}" for name, number in counted.items())
 
 
 def duration_words(seconds: float) -> str:

@@ -17,7 +17,12 @@ ROUNDING = 1e-9
 
 
 def decode(
-    run: MeasuredRun, step: StepEstimate | None, prefill: StepEstimate | None, trace: TraceFacts | None
+    run: MeasuredRun,
+    step: StepEstimate | None,
+    prefill: StepEstimate | None,
+    trace: TraceFacts | None,
+    *,
+    prompt_s: float | None = None,
 ) -> Attribution | None:
     """Where the time of a decode step went; None when no such time was measured.
 
@@ -27,6 +32,8 @@ def decode(
         prefill: the roofline of one of its prompts.
         trace: a profile of this engine at about this load; its shares are taken, not its times, since a profiler
             slows the host down.
+        prompt_s: what one of its prompts adds to a step of decode that computes it; None: prompts have steps of their
+            own.
     """
     measured_s = run.tpot_s
     if measured_s is None or measured_s <= 0:
@@ -38,7 +45,7 @@ def decode(
     if trace is not None:
         expected = _traced(measured_s, trace, step, notes)
     else:
-        expected = _predicted(step) + _interrupted(run, prefill)
+        expected = _predicted(step) + _interrupted(run, prefill, prompt_s)
     parts += _fitted(expected, left_s, notes)
     return Attribution(
         what=DECODE, measured_s=measured_s, floor_s=floor_s, parts=_closed(parts, measured_s), notes=notes
@@ -178,16 +185,20 @@ def _predicted(step: StepEstimate | None) -> list[Part]:
         "launch gaps": f"{sum(op.calls for op in step.ops):,} operations a step",
     }
     parts = [_part(_cause(name), seconds, "predicted", words[name]) for name, seconds in excess.items()]
-    return [*parts, _part("scheduling, CPU", step.overhead_s.mid, "predicted", "outside of kernels: see its notes")]
+    host = "the host's part of a step, added to its kernels"
+    return [*parts, _part("scheduling, CPU", step.overhead_s.mid, "predicted", host)]
 
 
-def _interrupted(run: MeasuredRun, prefill: StepEstimate | None) -> list[Part]:
-    """Prompts of other requests between two steps: as many a step as answers end in it."""
+def _interrupted(run: MeasuredRun, prefill: StepEstimate | None, prompt_s: float | None) -> list[Part]:
+    """Prompts of other requests between two steps, or in them: as many a step as answers end in it."""
     if prefill is None or not run.sequences or not run.output_tokens or run.sequences <= 1:
         return []
     prompts = (run.sequences - 1) / run.output_tokens
-    said = f"{prompts:.2g} prompts a step of {prefill.point.new_tokens} tokens, {_ms(prefill.time_s.mid)} ms each"
-    return [_part("prefill in between", prompts * prefill.time_s.mid, "predicted", said)]
+    each_s, where = (
+        (prefill.time_s.mid, "each") if prompt_s is None else (prompt_s, "more for each, in steps of decode")
+    )
+    said = f"{prompts:.2g} prompts a step of {prefill.point.new_tokens} tokens, {_ms(each_s)} ms {where}"
+    return [_part("prefill in between", prompts * each_s, "predicted", said)]
 
 
 def _fitted(expected: list[Part], left_s: float, notes: list[str]) -> list[Part]:

@@ -201,7 +201,7 @@ def _named(traced: TracedOperation | None) -> str:
 
 
 def _short(kernel: TracedKernel) -> str:
-    """A kernel's name without its template's arguments, unless the template only holds what matters."""
+    """A kernel's name without its template's arguments; of CUTLASS and PyTorch with them: they say which it is."""
     name = kernel.name.removeprefix("void ")
     plain = name if name.startswith(("cutlass::", "at::native::")) else name.partition("<")[0].partition("(")[0]
     return f"{plain[:60]} ({kernel.calls:,.3g})"

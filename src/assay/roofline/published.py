@@ -59,21 +59,45 @@ def running_sequences(table: PublishedTable, point: PublishedPoint, memory: Memo
 
 def work_of(table: PublishedTable, point: PublishedPoint, running: int) -> Work:
     """Which steps the measurement consists of."""
-    prompts: list[tuple[OperatingPoint, float]] = []
-    if table.quantity != "decode" and point.input_tokens:
-        looped = table.quantity == "served" and point.output_tokens
-        together = running / point.output_tokens if looped and not table.rounds else running
-        prompts = prompt_steps(running, point.input_tokens, table.prefill_step_tokens, max(1, round(together)))
-    if table.quantity in {"prefill", "prefill_latency"}:
-        return Work(decode=[], prompts=prompts, tokens=running * point.input_tokens)
-    decode = decode_steps(running, point.input_tokens, point.output_tokens)
+    inputs, outputs, step_tokens = point.input_tokens, point.output_tokens, table.prefill_step_tokens
     if table.quantity == "tpot":
-        # Each of the others is replaced once while a request generates its answer. Those that began with it are
-        # replaced when it is; with the step that computed them it has nothing to do.
-        at_once = max(1, table.prefill_step_tokens // max(1, point.input_tokens)) if table.rounds else 1
-        met = max(0, running - at_once) / running
-        prompts = [(step, met * weight) for step, weight in prompts if met]
-    return Work(decode=decode, prompts=prompts, tokens=running * point.output_tokens)
+        return work_per_token(running, inputs, outputs, step_tokens=step_tokens, rounds=table.rounds)
+    prompts: list[tuple[OperatingPoint, float]] = []
+    if table.quantity != "decode" and inputs:
+        looped = table.quantity == "served" and outputs and not table.rounds
+        prompts = prompt_steps(running, inputs, step_tokens, _together(running, outputs) if looped else running)
+    if table.quantity in {"prefill", "prefill_latency"}:
+        return Work(decode=[], prompts=prompts, tokens=running * inputs)
+    return Work(decode=decode_steps(running, inputs, outputs), prompts=prompts, tokens=running * outputs)
+
+
+def work_per_token(running: int, input_tokens: int, output_tokens: int, *, step_tokens: int, rounds: bool) -> Work:
+    """What TPOT in a closed loop consists of: decode, and the prompts of others that are computed meanwhile.
+
+    Each of the others is replaced once while a request generates its answer. Those that began with it are replaced when
+    it is; with the step that computed them it has nothing to do.
+
+    Args:
+        running: sequences at once.
+        input_tokens: of each prompt.
+        output_tokens: of each answer.
+        step_tokens: tokens of prompts that a step takes at most.
+        rounds: all requests have one length and began together.
+    """
+    began_together = max(1, step_tokens // max(1, input_tokens)) if rounds else 1
+    met = max(0, running - began_together) / running
+    prompts: list[tuple[OperatingPoint, float]] = []
+    if input_tokens and met:
+        at_once = running if rounds else _together(running, output_tokens)
+        steps = prompt_steps(running, input_tokens, step_tokens, at_once)
+        prompts = [(step, met * weight) for step, weight in steps]
+    decode = decode_steps(running, input_tokens, output_tokens)
+    return Work(decode=decode, prompts=prompts, tokens=running * output_tokens)
+
+
+def _together(running: int, output_tokens: int) -> int:
+    """Prompts that come with one step where lengths vary: as many as requests end in it, at least one at a time."""
+    return max(1, round(running / output_tokens))
 
 
 def decode_steps(sequences: int, context: int, output_tokens: int) -> list[tuple[OperatingPoint, float]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from assay.records.device import Box
 from assay.records.estimate import OperatingPoint, OpTime, Range, StepEstimate
 from assay.records.published import HeldPoint, PublishedPoint, PublishedTable
-from assay.roofline import calibration
+from assay.roofline import calibration, timing
 from assay.roofline.calibration import Components
 from assay.roofline.published import Work, measured_rate
 
@@ -73,14 +73,17 @@ def expected_time_s(times: Times, box: Box) -> Range:
 
     The slow end has them apart all the same: a scheduler need not find room for them.
     """
-    low, mid, high = (
-        sum(weight * getattr(step.time_s, part) for step, weight in (*times.decode, *times.prompts))
-        for part in ("low", "mid", "high")
-    )
-    if times.riding:
-        low = max(_riding_s(times, lambda time: time.low), floor_s(times, box, mixed=True))
-        mid = _riding_s(times, lambda time: time.mid)
-    return Range(low=low, mid=mid, high=max(mid, high))
+    apart = apart_s(times)
+    if not times.riding:
+        return apart
+    low = max(_riding_s(times, lambda time: time.low), floor_s(times, box, mixed=True))
+    mid = _riding_s(times, lambda time: time.mid)
+    return Range(low=low, mid=mid, high=max(mid, apart.high))
+
+
+def apart_s(times: Times) -> Range:
+    """Expected time where prompts have steps of their own."""
+    return timing.add(*(step.time_s.scaled(weight) for step, weight in (*times.decode, *times.prompts)))
 
 
 def components_of(times: Times) -> Components:

@@ -1,8 +1,8 @@
 """A against B (and C ...) by bracketed runs: A B A C A B A ..., each side held against the runs of A on both sides.
 
 The statistics are those of a campaign (`brackets`, `sequential`): log ratios, an interval that holds at every look,
-the noise pooled from a side's own brackets, from those of the
-other sides and from A's successive runs. The error rate is shared out over sides and looks.
+the noise pooled from a side's own brackets, from those of the other sides and from A's successive runs. The error rate
+is shared out over sides and looks.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def growth(at_s: Sequence[float], values: Sequence[float], *, alpha: float = ALP
     """Estimate the drift of a quantity that is sampled under steady load.
 
     Args:
-        at_s: instants in seconds, ascending; they need not be evenly spaced.
+        at_s: instants in seconds, each later than the one before; they need not be evenly spaced.
         values: the quantity at these instants.
         alpha: error rate of each bound.
 

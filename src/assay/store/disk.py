@@ -13,6 +13,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 HINT_FULL = "free some disk space, then run the same command again: it continues where it stopped"
 HINT_FORBIDDEN = "make the campaign folder writable for this user, or copy it to a place that is"
+HINT_UNREADABLE = "make it readable for this user (its permissions, or its owner), or read a copy that is"
 HINT_OTHER = "look at the disk and the path, then run the same command again: it continues where it stopped"
 
 
@@ -28,7 +29,7 @@ def disk_error(error: OSError, path: Path, action: str) -> RecordError:
     if error.errno in FULL:
         return RecordError(f"{target}; the disk is full or a size limit is reached", hint=HINT_FULL)
     if error.errno in FORBIDDEN:
-        return RecordError(target, hint=HINT_FORBIDDEN)
+        return RecordError(target, hint=HINT_UNREADABLE if action == "read" else HINT_FORBIDDEN)
     return RecordError(target, hint=HINT_OTHER)
 
 

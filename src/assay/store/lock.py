@@ -60,7 +60,7 @@ def _acquire(descriptor: int, folder: Path) -> None:
         who = f"process {holder}" if holder else "another process"
         raise UsageError(
             f"{folder}: {who} is already running this campaign",
-            hint=f"wait for it (`assay status`), or stop it: `kill -INT {holder or 'PID'}`; both keep what is recorded",
+            hint=f"wait for it (`assay status`), or stop it: `kill {holder or 'PID'}`; both keep what is recorded",
         ) from None
 
 

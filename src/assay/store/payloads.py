@@ -10,6 +10,7 @@ from assay.records.dials import DialResult
 from assay.records.event import EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
+from assay.records.model_shape import ModelShape
 from assay.records.reasoning import PlanReasoning
 from assay.records.run import RunIntent, RunOutcome, ServerIdentity
 from assay.records.scoring import PredictionScore
@@ -24,6 +25,7 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
         "machine": Machine,
         "build": EngineBuild,
         "model": ModelFacts,
+        "shape": ModelShape,
         "assay_version": str,
     },
     EventKind.PLAN_WRITTEN: {
@@ -43,8 +45,11 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
     EventKind.CAMPAIGN_FINISHED: {"headline": Headline},
 }
 
-LATER: dict[EventKind, set[str]] = {EventKind.PLAN_WRITTEN: {"earlier_scores", "reasoning"}}
-"""Keys that records written by an earlier Assay lack."""
+LATER: dict[EventKind, set[str]] = {
+    EventKind.CAMPAIGN_CREATED: {"shape"},
+    EventKind.PLAN_WRITTEN: {"earlier_scores", "reasoning"},
+}
+"""Keys that records written by an earlier Assay lack, or, the shape, those of a model whose files do not tell it."""
 
 
 def parse_payload(kind: EventKind, payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

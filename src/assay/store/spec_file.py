@@ -16,7 +16,7 @@ from assay.errors import UsageError
 from assay.records.spec import CampaignSpec
 from assay.store.atomic import atomic_write
 from assay.store.canonical import spec_hash
-from assay.store.disk import disk_errors
+from assay.store.disk import FORBIDDEN, HINT_UNREADABLE, disk_errors
 from assay.store.redact import redact
 from assay.store.spec_declared import filled
 from assay.store.spec_text import spec_text
@@ -63,10 +63,10 @@ def read_spec(path: Path, *, declared: CampaignSpec | None = None) -> CampaignSp
         except ValidationError as error:
             problems = _problems(error, path, text, data)
         else:
-            impossible = {} if declared is not None else spec.budget.contradictions()
+            impossible = {} if declared is not None else spec.contradictions()
             if not impossible:
                 return spec
-            problems = [f"{_place(path, text, ('budget', key))}: {problem}" for key, problem in impossible.items()]
+            problems = [f"{_place(path, text, key)}: {problem}" for key, problem in impossible.items()]
     raise UsageError("\n".join(problems), hint=f"correct {path.name}; `assay init` writes one with every key explained")
 
 
@@ -97,7 +97,8 @@ def _text(path: Path) -> str:
             f"{path}: not UTF-8 text: {error.reason} at byte {error.start}", hint="save it as UTF-8"
         ) from error
     except OSError as error:
-        raise UsageError(f"{path}: cannot read it: {error.strerror}", hint="`assay init` writes one") from error
+        hint = HINT_UNREADABLE if error.errno in FORBIDDEN else "`assay init` writes one"
+        raise UsageError(f"{path}: cannot read it: {error.strerror}", hint=hint) from error
 
 
 def _problems(error: ValidationError, path: Path, text: str, data: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Mapping
 from inspect import cleandoc
@@ -44,12 +45,12 @@ def _fill(table: Container | Table, record: BaseModel, prefix: str, comments: Ma
 
 
 def _value(table: Container | Table, name: str, value: Any, field: FieldInfo, more: str) -> None:
-    _comment(table, f"{field.description or f'The {name}.'}{_default_of(field, value)}")
+    _comment(table, f"{_flowing(field.description or f'The {name}.')}{_default_of(field, value)}")
     _comment(table, more)
     if value is None and _is_table(field):
         return  # its description shows one
     if value is None:
-        _comment(table, f'{name} = "..."')  # TOML has no null
+        _comment(table, f"{name} = {json.dumps((field.examples or ['...'])[0])}")  # TOML has no null
     else:
         table.add(name, _item(value))
 
@@ -88,7 +89,7 @@ def _table(
     comments: Mapping[str, str],
 ) -> None:
     table = tomlkit.table()
-    _comment(table, field.description or (type(value).__doc__ if isinstance(value, BaseModel) else "") or "")
+    _comment(table, _flowing(field.description or (isinstance(value, BaseModel) and type(value).__doc__) or ""))
     _comment(table, comments.get(dotted, ""))
     if isinstance(value, BaseModel):
         table.add(tomlkit.nl())
@@ -99,6 +100,11 @@ def _table(
             table.add(key, tomlkit.item(item))
     outer.add(tomlkit.nl())
     outer.add(name, table)
+
+
+def _flowing(docstring: str) -> str:
+    """Its paragraphs without their own line ends, which are those of a wider text; a sample (`key = ...`) keeps its."""
+    return re.sub(r"(?<!\n)\n(?!\n|\w+ = )", " ", cleandoc(docstring)).replace("\n\n", "\n")
 
 
 def _comment(table: Container | Table, text: str) -> None:

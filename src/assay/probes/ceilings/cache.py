@@ -50,8 +50,7 @@ def joined(known: Mapping[str, Any], fresh: Mapping[str, Any] | None) -> dict[st
     tries = int(known.get("tries", 1)) + 1
     if fresh is None:
         return {**known, "tries": tries}
-    curves = {(one["collective"], one["world"], one["algorithm"]): one for one in known.get("curves", [])}
-    curves |= {(one["collective"], one["world"], one["algorithm"]): one for one in fresh.get("curves", [])}
+    curves = {_link(one): one for record in (known, fresh) for one in record.get("curves", [])}
     before = known.get("problems") or {}
     open_parts = {
         part: why for part, why in (fresh.get("problems") or {}).items() if str(why) not in CUT_SHORT or part in before
@@ -64,6 +63,11 @@ def joined(known: Mapping[str, Any], fresh: Mapping[str, Any] | None) -> dict[st
         "problems": open_parts,
         "tries": tries,
     }
+
+
+def _link(curve: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a curve is of."""
+    return curve["collective"], curve["world"], curve.get("algorithm")
 
 
 def remembered(fingerprint: str, library: str | None) -> Ceilings | None:
