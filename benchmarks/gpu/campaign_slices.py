@@ -22,7 +22,7 @@ from pathlib import Path
 from assay import api
 from assay.plan.fold import fold
 from assay.records.run import RunOutcome
-from assay.records.spec import CampaignSpec, LoadPoint, Workload
+from assay.records.spec import Budget, CampaignSpec, Gates, LoadPoint, Objective, Workload
 from assay.records.state import CampaignState, RunRecord
 from assay.store.reader import read_events
 
@@ -44,6 +44,18 @@ WORKLOAD = Workload(
     points=[LoadPoint(name="c16", concurrency=16)],
 )
 """The same for every engine: decode at 64 and at 16 streams."""
+OBJECTIVE = Objective(min_effect=0.03)
+GATES = Gates(max_foreign_cores=1.0)
+BUDGET = Budget(
+    total_s=3 * 3600.0,
+    calibration_brackets=2,
+    block=4,
+    min_brackets=1,
+    max_brackets=4,
+    confirmation_brackets=2,
+    soak_s=20.0,
+)
+"""One bracket may decide in the screen, because GPU time is scarce; what is adopted rests on fresh runs besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

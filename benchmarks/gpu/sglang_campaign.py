@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from assay.records.spec import Budget, CampaignSpec, Gates, Objective, Policy, Target
+from assay.records.spec import CampaignSpec, Policy, Target
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.gpu import campaign_slices
@@ -36,10 +36,7 @@ PROMPT_GRAPHS = "256 320 512 576 768 832 1024 2048"
 
 
 def spec(model: Path, python: str) -> CampaignSpec:
-    """The question: decode at 64 and at 16 streams, few sizes of graphs, no prefix cache.
-
-    One bracket may decide in the screen, because GPU time is scarce; what is adopted rests on fresh runs all the same.
-    """
+    """The question: decode at 64 and at 16 streams, few sizes of graphs, no prefix cache."""
     return CampaignSpec(
         name="sglang-h200-glm5-slice",
         target=Target(
@@ -62,18 +59,9 @@ def spec(model: Path, python: str) -> CampaignSpec:
             random_weights=True,
         ),
         workload=campaign_slices.WORKLOAD,
-        objective=Objective(min_effect=0.03),
-        budget=Budget(
-            total_s=3 * 3600.0,
-            calibration_brackets=2,
-            block=4,
-            min_brackets=1,
-            max_brackets=3,
-            composition_brackets=3,
-            confirmation_brackets=2,
-            soak_s=20.0,
-        ),
-        gates=Gates(max_foreign_cores=1.0),
+        objective=campaign_slices.OBJECTIVE,
+        budget=campaign_slices.BUDGET.model_copy(update={"max_brackets": 3, "composition_brackets": 3}),
+        gates=campaign_slices.GATES,
         policy=Policy(only=list(TRIED)),
     )
 

@@ -11,9 +11,6 @@ experts a step, where the host took up to about 3. Steps with prompts need graph
 they made identical launches scatter by 12 % either way (docs/gpu.md). `--intermediate 2048 --layers 2` are more bytes
 and a longer step in a sixth of the launches; but our kernel's tiles were measured for 256 columns, and are chosen by
 rule for 2,048.
-
-One bracket may decide in the screen (`min_brackets`), because GPU time is scarce; what is adopted rests on fresh runs
-all the same.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from assay.records.spec import Budget, CampaignSpec, Gates, Objective, Policy, Target
+from assay.records.spec import CampaignSpec, Policy, Target
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.gpu import campaign_slices
@@ -66,17 +63,9 @@ def spec(model: Path, python: str) -> CampaignSpec:
             random_weights=True,
         ),
         workload=campaign_slices.WORKLOAD,
-        objective=Objective(min_effect=0.03),
-        budget=Budget(
-            total_s=3 * 3600.0,
-            calibration_brackets=2,
-            block=4,
-            min_brackets=1,
-            max_brackets=4,
-            confirmation_brackets=2,
-            soak_s=20.0,
-        ),
-        gates=Gates(max_foreign_cores=1.0),
+        objective=campaign_slices.OBJECTIVE,
+        budget=campaign_slices.BUDGET,
+        gates=campaign_slices.GATES,
         policy=Policy(only=list(TRIED), catalogue=["catalogue"]),
     )
 
