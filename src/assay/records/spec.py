@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from assay.records.base import Flags, Frozen
+from assay.records.base import Described, Flags
 from assay.records.launch import LaunchPrefix
 
 LatencyName = Literal[
@@ -23,7 +23,7 @@ RANDOM_WEIGHTS = "the weights are random, so agreement tells whether the computa
 """What is said wherever answers were compared, and there was nothing to answer with."""
 
 
-class Target(Frozen):
+class Target(Described):
     """What is optimized: an engine, a model, and the configuration in use today."""
 
     engine: str = "llamacpp"
@@ -73,7 +73,7 @@ class Target(Frozen):
         return self
 
 
-class LoadPoint(Frozen):
+class LoadPoint(Described):
     """One more operating point: another load that every run plays after the workload's own."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -88,7 +88,7 @@ class LoadPoint(Frozen):
     """Of its log value in the objective, where the workload's own point has `workload.weight`; 0: shown, not judged."""
 
 
-class Workload(Frozen):
+class Workload(Described):
     """What is asked of the server: closed-loop streams with fresh prompts."""
 
     concurrency: int = Field(default=8, ge=1, le=4096)
@@ -168,7 +168,7 @@ class Workload(Frozen):
         return self.model_copy(update=changes)
 
 
-class Constraint(Frozen):
+class Constraint(Described):
     """A latency that whatever is adopted must keep to."""
 
     metric: LatencyName
@@ -178,7 +178,7 @@ class Constraint(Frozen):
     """At which operating point."""
 
 
-class Objective(Frozen):
+class Objective(Described):
     """What counts as better, and from how much on it matters.
 
     With several operating points, the weighted mean of their log ratios is judged.
@@ -209,7 +209,7 @@ class Objective(Frozen):
             return value
 
 
-class Budget(Frozen):
+class Budget(Described):
     """How much may be spent."""
 
     total_s: float = Field(default=3600.0, gt=0)
@@ -246,7 +246,7 @@ class Budget(Frozen):
         }
 
 
-class Statistics(Frozen):
+class Statistics(Described):
     """Error rates, declared before anything is measured."""
 
     screen_alpha: float = Field(default=0.10, gt=0, lt=0.5)
@@ -260,7 +260,7 @@ class Statistics(Frozen):
     """Two-sided error rate of the headline interval (one look)."""
 
 
-class Quality(Frozen):
+class Quality(Described):
     """What "same answer" means here."""
 
     probes: int = Field(default=48, ge=8, le=128)
@@ -272,7 +272,7 @@ class Quality(Frozen):
     other one keeps is below the floor."""
 
 
-class Gates(Frozen):
+class Gates(Described):
     """What may go on beside a run for it still to count."""
 
     max_foreign_cores: float = Field(default=0.10, gt=0)
@@ -284,7 +284,7 @@ class Gates(Frozen):
     once (2 MiB), what is shown to grow and does not level off is a leak."""
 
 
-class Policy(Frozen):
+class Policy(Described):
     """What may be done without asking."""
 
     ask_before_tier: int = Field(default=4, ge=1, le=4)
@@ -299,7 +299,7 @@ class Policy(Frozen):
     """Whether Assay's own entries are used."""
 
 
-class CampaignSpec(Frozen):
+class CampaignSpec(Described):
     """One question about one target."""
 
     name: str = "campaign"
