@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.gpu.moe_model import HEADS
+
 from assay import api
 from assay.plan.fold import fold
 from assay.records.run import RunOutcome
@@ -33,6 +35,9 @@ MARGIN_S = 10.0
 """Assay's own start and its report at the end, outside of any run."""
 STOP_S = 60.0
 """For `assay run` to stop its server and to record the run, once it was interrupted."""
+INTERRUPTED = 130
+ENDING_S = 20.0
+"""Of a slice in one call, kept for that."""
 WORKLOAD = Workload(
     concurrency=64,
     input_tokens=(256, 256),
@@ -70,6 +75,13 @@ class Question:
     """2.6 GB each with experts 256 columns wide."""
     intermediate: int
     """Columns of an expert."""
+    heads: int = HEADS
+    """Of attention."""
+    workers: int = 1
+    """Processes that write the model."""
+    in_one_call: bool = False
+    """One call of Assay until the time ends, and a run that is cut off by that is lost: for a slice that is not long
+    enough to be planned by the length of its runs, and machines whose memory grows between two calls."""
     catalogue: Path | None = None
     """The campaign's own entries, where the built-in ones are not enough."""
 
@@ -85,22 +97,26 @@ def main(summary: str, question: Question) -> int:
         api.init(asked.folder, question.spec(asked.model, asked.python))
     if question.catalogue is not None:
         shutil.copytree(question.catalogue, asked.folder / "catalogue", dirs_exist_ok=True)
+    if question.in_one_call:
+        return until_time_ends(asked.folder, begun_s, asked.seconds)
     return carry_on(asked.folder, begun_s, asked.seconds)
 
 
 def make_model(asked: argparse.Namespace) -> None:
     """Write the model, or make sure that the one there is the one that is asked for."""
+    heads = getattr(asked, "heads", HEADS)  # absent: a script for which the model is one of one GPU
     if not (asked.model / "model.safetensors.index.json").exists():
         sizes = ["--layers", str(asked.layers), "--intermediate", str(asked.intermediate)]
+        sizes += ["--heads", str(heads), "--workers", str(getattr(asked, "workers", 1))]
         made = [str(HERE / "moe_model.py"), str(asked.model), "--tokenizer", str(asked.tokenizer), *sizes]
         subprocess.run([asked.python, *made], check=True)
     config = json.loads((asked.model / "config.json").read_text())
-    found = config["num_hidden_layers"], config["moe_intermediate_size"]
-    if found != (asked.layers, asked.intermediate):
+    found = config["num_hidden_layers"], config["moe_intermediate_size"], config["num_attention_heads"]
+    if found != (asked.layers, asked.intermediate, heads):
         sys.exit(
-            f"{asked.model} has {found[0]} layers of experts {found[1]} wide, "
-            f"not {asked.layers} of {asked.intermediate}: "
-            "name another folder, or give --layers and --intermediate as it was made"
+            f"{asked.model} has {found[0]} layers of experts {found[1]} wide and {found[2]} heads, "
+            f"not {asked.layers} of {asked.intermediate} and {heads}: "
+            "name another folder, or give --layers, --intermediate and --heads as it was made"
         )
 
 
@@ -121,14 +137,34 @@ def carry_on(folder: Path, begun_s: float, seconds: float) -> int:
     return code
 
 
-def ended(words: Sequence[str]) -> int:
+def until_time_ends(folder: Path, begun_s: float, seconds: float) -> int:
+    """One call of Assay, interrupted when the time is over; its exit code, 130 then."""
+    assay = [sys.executable, "-m", "assay"]
+    before = len(runs_of(folder))
+    left_s = begun_s + seconds - ENDING_S - time.monotonic()
+    code = ended([*assay, "run", "--folder", str(folder), "--plain"], left_s)
+    for run in runs_of(folder)[before:]:
+        _say(begun_s, told(run))
+    subprocess.run([*assay, "status", "--folder", str(folder)], check=False)
+    return code
+
+
+def ended(words: Sequence[str], limit_s: float | None = None) -> int:
     """The exit code of a command that is left the time to end by itself when this script is interrupted.
 
     A Ctrl-C reaches both, and `subprocess.run` would kill the command before its server is stopped.
+
+    Args:
+        words: the command.
+        limit_s: the command is interrupted after so many seconds; None: it is not.
     """
     started = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     try:
-        return started.wait()
+        with suppress(subprocess.TimeoutExpired):
+            return started.wait(limit_s)
+        started.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(STOP_S)
     except KeyboardInterrupt:
         with suppress(subprocess.TimeoutExpired):
             started.wait(STOP_S)
@@ -136,6 +172,7 @@ def ended(words: Sequence[str]) -> int:
     finally:
         if started.poll() is None:
             started.terminate()
+    return INTERRUPTED
 
 
 def soak_s(folder: Path) -> float:
@@ -203,6 +240,8 @@ def _asked(summary: str, question: Question) -> argparse.Namespace:
     parser.add_argument(
         "--intermediate", type=int, default=question.intermediate, help="columns of an expert (%(default)s)"
     )
+    parser.add_argument("--heads", type=int, default=question.heads, help="of attention (%(default)s)")
+    parser.add_argument("--workers", type=int, default=question.workers, help="that write the model (%(default)s)")
     return parser.parse_args()
 
 

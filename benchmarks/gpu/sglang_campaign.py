@@ -60,7 +60,7 @@ def spec(model: Path, python: str) -> CampaignSpec:
         ),
         workload=campaign_slices.WORKLOAD,
         objective=campaign_slices.OBJECTIVE,
-        budget=campaign_slices.BUDGET.model_copy(update={"max_brackets": 3, "composition_brackets": 3}),
+        budget=campaign_slices.BUDGET.model_copy(update={"block": 2, "max_brackets": 3, "composition_brackets": 3}),
         gates=campaign_slices.GATES,
         policy=Policy(only=list(TRIED)),
     )

@@ -1,4 +1,4 @@
-"""Collectives between the GPUs of one machine, one process a GPU: all-reduce by algorithm, all-to-all, overlap.
+"""Collectives between the GPUs of one machine, one process a GPU: all-reduce by algorithm, others by NCCL, overlap.
 
 Every rank runs `worker`; rank 0 appends a line of JSON for each measurement to a file, so that one which hangs costs
 itself alone. NVLink multicast stays off: an object of it that a killed program leaves behind can take the switch out of
@@ -11,7 +11,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,18 +34,27 @@ OVERLAP_TOKENS = (64, 512, 2048)
 OVERLAP_HIDDEN, OVERLAP_WIDTH, OVERLAP_LAYERS = 6144, 2048, 8
 TIMEOUT = timedelta(seconds=60)
 
+REFUSED = (RuntimeError, NotImplementedError, AttributeError, TypeError, ValueError, ImportError, AssertionError)
+"""What a build raises that cannot do it."""
+Worker = Callable[[int, int, str], None]
+"""What a rank does: its number, the ranks, and the folder."""
 
-def measure_links(world: int, folder: Path, patience_s: float) -> tuple[list[Reading], dict[str, str]]:
+
+def measure_links(
+    world: int, folder: Path, patience_s: float, target: Worker | None = None
+) -> tuple[list[Reading], dict[str, str]]:
     """Start the ranks, wait, and read what they wrote.
 
     Args:
         world: GPUs.
         folder: for the meeting place and the results; empty.
         patience_s: ranks that have not ended by then are ended.
+        target: what each rank does; `worker` when None.
     """
     os.environ.update(SAFE_ENVIRONMENT)
     context = torch.multiprocessing.get_context("spawn")
-    ranks = [context.Process(target=worker, args=(rank, world, str(folder)), daemon=True) for rank in range(world)]
+    work = target or worker
+    ranks = [context.Process(target=work, args=(rank, world, str(folder)), daemon=True) for rank in range(world)]
     for each in ranks:
         each.start()
     until = time.monotonic() + patience_s
@@ -79,19 +88,26 @@ def _read(path: Path, problems: dict[str, str]) -> list[Reading]:
 
 def worker(rank: int, world: int, folder: str) -> None:
     """One rank: every measurement in the same order as the others."""
+    through(rank, world, folder, PARTS)
+
+
+def through(rank: int, world: int, folder: str, parts: Sequence[Part]) -> None:
+    """One rank's way through measurements, which it begins and ends with the others."""
     os.environ.update(SAFE_ENVIRONMENT)
     torch.cuda.set_device(rank)
     torch.manual_seed(rank)
     store = distributed.FileStore(f"{folder}/store", world)
     distributed.init_process_group("nccl", store=store, rank=rank, world_size=world, timeout=TIMEOUT)
     ranks = Ranks(rank, world, Path(folder) / "readings.jsonl")
-    for part in (_nccl, _one_shot, _two_shot, _all_to_all, _overlap):
-        ranks.run(part.__name__.strip("_"), part)
+    for part in parts:
+        ranks.run(part.__name__, part)
     distributed.destroy_process_group()
 
 
 class Ranks:
-    """What the measurements share: who we are, and where rank 0 writes."""
+    """What the measurements share: who we are, where tensors lie, and where rank 0 writes."""
+
+    device = "cuda"
 
     def __init__(self, rank: int, world: int, path: Path) -> None:
         """All ranks are there already."""
@@ -101,9 +117,10 @@ class Ranks:
         """One measurement; what goes wrong on every rank alike is written down and the next one begins."""
         try:
             part(self)
-        except (RuntimeError, NotImplementedError, AttributeError, TypeError, ImportError) as error:
+        except REFUSED as error:
             self.write({"name": name, "problem": (str(error) or repr(error)).splitlines()[0][:300]})
-            torch.cuda.synchronize()
+            if self.device == "cuda":
+                torch.cuda.synchronize()
 
     def write(self, row: dict[str, Any]) -> None:
         """Rank 0 keeps a line."""
@@ -113,13 +130,13 @@ class Ranks:
 
     def slowest(self, samples: list[float]) -> list[float]:
         """Of each pass, the time of the rank that took longest."""
-        times = torch.tensor(samples, device="cuda", dtype=torch.float64)
+        times = torch.tensor(samples, device=self.device, dtype=torch.float64)
         distributed.all_reduce(times, distributed.ReduceOp.MAX)
         return [float(each) for each in times.cpu()]
 
     def every(self, *, correct: bool) -> bool:
         """Whether a check held on every rank."""
-        cell = torch.tensor(int(correct), device="cuda")
+        cell = torch.tensor(int(correct), device=self.device)
         distributed.all_reduce(cell, distributed.ReduceOp.MIN)
         return bool(cell)
 
@@ -145,22 +162,28 @@ class Ranks:
         return self.slowest([one / calls for one in seconds(replay, PASSES)]), how
 
 
-def _nccl(ranks: Ranks) -> None:
+def nccl(ranks: Ranks) -> None:
+    """By the library's own choice of algorithm and protocol."""
+    all_reduces(ranks, "nccl")
+
+
+def all_reduces(ranks: Ranks, algorithm: str, group: Any = None) -> None:
+    """Over a group (None: all ranks), under the name that its curve gets."""
     for size in SIZES:
-        mine = torch.randn(size // 2, device="cuda", dtype=torch.bfloat16)
+        mine = torch.randn(size // 2, device=ranks.device, dtype=torch.bfloat16)
         wanted = ranks.sum_of(mine)
         result = mine.clone()
-        distributed.all_reduce(result)
+        distributed.all_reduce(result, group=group)
         error = relative_error(result, wanted)
         result.zero_()  # sums of sums would overflow after some hundred calls
 
         def work(result: Any = result) -> None:
-            distributed.all_reduce(result)
+            distributed.all_reduce(result, group=group)
 
-        _told(ranks, "nccl", size, error, work)
+        told(ranks, algorithm, size, error, work)
 
 
-def _one_shot(ranks: Ranks) -> None:
+def one_shot(ranks: Ranks) -> None:
     """Every rank reads all messages and sums them itself: one exchange, for small messages."""
     from torch.distributed import _symmetric_memory as symmetric  # noqa: PLC0415 - absent in older builds
 
@@ -176,10 +199,10 @@ def _one_shot(ranks: Ranks) -> None:
             torch.ops.symm_mem.one_shot_all_reduce_out(mine, "sum", group, result)
 
         work()
-        _told(ranks, "one-shot", size, relative_error(result, wanted), work)
+        told(ranks, "one-shot", size, relative_error(result, wanted), work)
 
 
-def _two_shot(ranks: Ranks) -> None:
+def two_shot(ranks: Ranks) -> None:
     """Every rank sums a part and hands it to all others: two exchanges, less traffic."""
     from torch.distributed import _symmetric_memory as symmetric  # noqa: PLC0415 - absent in older builds
 
@@ -195,7 +218,7 @@ def _two_shot(ranks: Ranks) -> None:
         def work(mine: Any = mine) -> None:
             torch.ops.symm_mem.two_shot_all_reduce_(mine, "sum", group)
 
-        _told(ranks, "two-shot", size, error, work)
+        told(ranks, "two-shot", size, error, work)
 
 
 def _symmetric(symmetric: Any, size: int) -> Any:
@@ -205,9 +228,10 @@ def _symmetric(symmetric: Any, size: int) -> Any:
     return mine
 
 
-def _all_to_all(ranks: Ranks) -> None:
+def all_to_all(ranks: Ranks) -> None:
+    """A part of the message to each rank, and theirs."""
     for size in SIZES:
-        mine = torch.randn(ranks.world, size // 2 // ranks.world, device="cuda", dtype=torch.bfloat16)
+        mine = torch.randn(ranks.world, size // 2 // ranks.world, device=ranks.device, dtype=torch.bfloat16)
         result = torch.empty_like(mine)
         poison(result)
         everything = [torch.empty_like(mine) for _ in range(ranks.world)]
@@ -218,12 +242,46 @@ def _all_to_all(ranks: Ranks) -> None:
         def work(mine: Any = mine, result: Any = result) -> None:
             distributed.all_to_all_single(result, mine)
 
-        _told(ranks, "nccl", size, relative_error(result, wanted), work, name="all_to_all_s")
+        told(ranks, "nccl", size, relative_error(result, wanted), work, name="all_to_all_s")
 
 
-def _told(
+def all_gather(ranks: Ranks) -> None:
+    """Every rank gets the messages of all: what data-parallel attention does before its experts."""
+    for size in SIZES:
+        mine = torch.randn(size // 2, device=ranks.device, dtype=torch.bfloat16)
+        everything = [torch.empty_like(mine) for _ in range(ranks.world)]
+        distributed.all_gather(everything, mine)
+        result = torch.empty(ranks.world * mine.numel(), device=ranks.device, dtype=torch.bfloat16)
+        poison(result)
+        distributed.all_gather_into_tensor(result, mine)
+        error = relative_error(result, torch.cat(everything))
+
+        def work(mine: Any = mine, result: Any = result) -> None:
+            distributed.all_gather_into_tensor(result, mine)
+
+        told(ranks, "nccl", size, error, work, name="all_gather_s")
+
+
+def reduce_scatter(ranks: Ranks) -> None:
+    """Every rank gets its part of the sum: what follows those experts."""
+    for size in SIZES:
+        mine = torch.randn(size // 2, device=ranks.device, dtype=torch.bfloat16)
+        wanted = ranks.sum_of(mine).chunk(ranks.world)[ranks.rank]
+        result = torch.empty(mine.numel() // ranks.world, device=ranks.device, dtype=torch.bfloat16)
+        poison(result)
+        distributed.reduce_scatter_tensor(result, mine)
+        error = relative_error(result, wanted)
+
+        def work(mine: Any = mine, result: Any = result) -> None:
+            distributed.reduce_scatter_tensor(result, mine)
+
+        told(ranks, "nccl", size, error, work, name="reduce_scatter_s")
+
+
+def told(
     ranks: Ranks, algorithm: str, size: int, error: float, work: Callable[[], object], name: str = "all_reduce_s"
 ) -> None:
+    """Time one message and write it down, with what its check said."""
     good = ranks.every(correct=error < SUM_ERROR)
     taken, how = ranks.time(work, LARGE_CALLS if size >= LARGE_BYTES else SMALL_CALLS)
     check = f"relative error {error:.1e} against the gathered messages in float64; {how}"
@@ -231,15 +289,15 @@ def _told(
     ranks.write(reading(name, "s", 1, taken, check, correct=good, cache="warm", **more))
 
 
-def _overlap(ranks: Ranks) -> None:
+def overlap(ranks: Ranks) -> None:
     """Products and all-reduces on two streams: alone and together, at a layer's size."""
     for tokens in OVERLAP_TOKENS:
-        left = torch.randn(tokens, OVERLAP_HIDDEN, device="cuda", dtype=torch.bfloat16)
+        left = torch.randn(tokens, OVERLAP_HIDDEN, device=ranks.device, dtype=torch.bfloat16)
         weights = [
-            torch.randn(OVERLAP_HIDDEN, OVERLAP_WIDTH, device="cuda", dtype=torch.bfloat16)
+            torch.randn(OVERLAP_HIDDEN, OVERLAP_WIDTH, device=ranks.device, dtype=torch.bfloat16)
             for _ in range(OVERLAP_LAYERS)
         ]
-        message = torch.zeros(tokens * OVERLAP_HIDDEN, device="cuda", dtype=torch.bfloat16)
+        message = torch.zeros(tokens * OVERLAP_HIDDEN, device=ranks.device, dtype=torch.bfloat16)
         other = torch.cuda.Stream()
 
         def compute(left: Any = left, weights: Any = weights) -> None:
@@ -269,3 +327,7 @@ def _overlap(ranks: Ranks) -> None:
             "world": ranks.world,
         }
         ranks.write(reading("overlap_s", "s", 1, both, check, correct=True, cache="cold", **more))
+
+
+Part = Callable[[Ranks], None]
+PARTS: tuple[Part, ...] = (nccl, one_shot, two_shot, all_to_all, all_gather, reduce_scatter, overlap)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from assay.probes.ceilings import gpu_fit, gpu_launch, gpu_memory, gpu_peers, gpu_products
-from assay.probes.ceilings.gpu_links import measure_links
+from assay.probes.ceilings.gpu_links import Worker, measure_links
 from assay.probes.ceilings.gpu_readings import Reading
 
 STANDARD_S = 120.0
@@ -53,12 +53,24 @@ FACTS = frozenset(
 )
 """Readings that are facts of a device; the rest tell about kernels."""
 NOT_REACHED = "the program ended before it"
-VOLUMES = {"all_reduce": lambda world: 2 * (world - 1) / world, "all_to_all": lambda world: (world - 1) / world}
+VOLUMES: dict[str, Callable[[int], float]] = {
+    "all_reduce": lambda world: 2 * (world - 1) / world,
+    "all_to_all": lambda world: (world - 1) / world,
+    "all_gather": lambda world: world - 1.0,
+    "reduce_scatter": lambda world: (world - 1) / world,
+}
 """As `assay.roofline.communication.volume_factor`, which needs more than this process has."""
 
 
-def measure(index: int, seconds: float, out: Path | None) -> dict[str, Any]:
-    """Everything, on one device and between all of them."""
+def measure(index: int, seconds: float, out: Path | None, worker: Worker | None = None) -> dict[str, Any]:
+    """Everything, on one device and between all of them.
+
+    Args:
+        index: of the device.
+        seconds: no part begins later.
+        out: where everything is written after each part.
+        worker: what measures the links, in a process for each device; None: Assay's own set.
+    """
     begun_s = time.monotonic()
     torch.cuda.set_device(index)
     torch.manual_seed(0)
@@ -89,7 +101,7 @@ def measure(index: int, seconds: float, out: Path | None) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
 
             def linked() -> list[Reading]:
-                readings, missing = measure_links(count, Path(folder), max(10.0, left_s()))
+                readings, missing = measure_links(count, Path(folder), max(10.0, left_s()), worker)
                 found["problems"] |= missing
                 return readings
 
@@ -162,7 +174,7 @@ def curves(readings: list[Reading], about: str) -> list[dict[str, Any]]:
                 "latency_s": alpha,
                 "bus_bytes_per_s": beta,
                 "points": [{"message_bytes": size, "time_s": time_s} for size, time_s in points],
-                "max_message_bytes": None if algorithm == "nccl" else points[-1][0],
+                "max_message_bytes": None if algorithm.startswith("nccl") else points[-1][0],
                 "basis": "measured",
                 "source": f"medians inside replayed graphs; {about}",
             }
