@@ -1,24 +1,44 @@
 """What `assay explain` makes of the messages in an engine's own sources: those it raises, and those it only logs.
 
-    python benchmarks/failures_sources.py FOLDER [--show CAUSE] [--logged]
+    python benchmarks/failures_sources.py FOLDER [--show CAUSE] [--logged] [--within REGEX]
 
-FOLDER is an installed package, for example site-packages/vllm. A raised message comes with the function that raises it;
-the share that is `unknown` is what no rule knows. A logged one (`--logged`: information and warnings) tells of no
-failure: whatever cause is named for it is wrong, and each is printed. SGLang's lines name no level, vLLM's do.
+FOLDER is an installed package, for example site-packages/vllm, or a source tree, for example of llama.cpp: its Python
+files are parsed, and the calls of its C, C++ and CUDA files that raise or write a message are found by their names. A
+raised message comes with the function that raises it; the share that is `unknown` is what no rule knows. A logged one
+(`--logged`: information and warnings) tells of no failure: whatever cause is named for it is wrong, and each is
+printed. SGLang's and llama.cpp's lines name no level, vLLM's and TensorRT-LLM's do.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from assay.failures import Log, explain
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks import native_messages
+
 LOGGING = frozenset({"info", "warning", "debug", "print", "warn", "info_once", "warning_once", "print_warning_once"})
-OTHERS = ("test", "bench", "multimodal_gen/", "/lang/", "eval/")
+OTHERS = (
+    "test",
+    "bench",
+    "multimodal_gen/",
+    "/lang/",
+    "eval/",
+    "convert",
+    "conversion/",
+    "gguf-py/",
+    "scripts/",
+    "examples/",
+    "ci/",
+)
 """Parts of a path that belongs to no server."""
 STAMPS = {"vllm": "WARNING 01-01 10:00:00 [otter.py:7] "}
 WITHOUT_LEVEL = "[2026-01-01 10:00:00 TP0] "
@@ -31,10 +51,13 @@ def main() -> None:
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--show", metavar="CAUSE", help="print the raised messages that get this cause")
     arguments.add_argument("--logged", action="store_true")
+    arguments.add_argument("--within", metavar="REGEX", help="only raised messages whose file and function fit")
     given = arguments.parse_args()
     named: Counter[str] = Counter()
     wanted = None if given.logged else given.show
-    for lines in logged(given.folder) if given.logged else raised(given.folder):
+    for lines in told(given.folder, is_logged=given.logged):
+        if given.within and not any(re.search(given.within, line) for line in lines[1:-1]):
+            continue
         found = explain([Log("log", lines)])
         named[str(found.cause)] += 1
         if found.cause == wanted or (given.logged and found.rule):
@@ -42,6 +65,12 @@ def main() -> None:
     total = sum(named.values())
     for cause, count in named.most_common():
         print(f"{count:>6} {count / total:>6.1%}  {cause}")
+
+
+def told(folder: Path, *, is_logged: bool) -> Iterator[list[str]]:
+    """Of Python files and of compiled ones."""
+    python, native = (logged, native_messages.logged) if is_logged else (raised, native_messages.raised)
+    return chain(python(folder), (lines for _, lines in native(folder)))
 
 
 def raised(folder: Path) -> Iterator[list[str]]:
@@ -72,7 +101,7 @@ def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(folder.rglob("*.py")):
         name = path.relative_to(folder).as_posix()
         if not any(each in name for each in OTHERS):
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
+            yield name, ast.parse(path.read_text(encoding="utf-8-sig"))
 
 
 def with_function(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.failures import Log, explain
+from assay.failures.infer import RAISED, RAISING, load_inference
 from assay.failures.lines import PREFIX, read
 from assay.failures.rules import Rule, load_meanings, load_rules
 from assay.failures.stages import FRAME, load_stages
@@ -31,8 +32,10 @@ def patterns() -> list[str]:
     markers = [*stages.frames, *stages.milestones, *stages.words]
     return [
         *(rule.pattern.pattern for rule in RULES),
-        *(rule.only_in.pattern for rule in RULES if rule.only_in),
-        *(file.pattern for rule in RULES for file, _ in rule.cause_in),
+        *(place.pattern.pattern for place in load_inference().places),
+        *(told.pattern for each in load_inference().evidence for told in (each.raises, each.says) if told),
+        RAISED.pattern,
+        RAISING.pattern,
         *(marker.pattern.pattern for marker in markers),
         stages.ready.pattern,
         stages.start.pattern,

@@ -69,7 +69,6 @@ def _root(causes: list[Found]) -> Found | None:
 def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
     stage, marker = _stage(scan, found)
     told: str = found.rule.cause_at.get(stage, found.rule.cause)
-    told = next((cause for file, cause in found.rule.cause_in if file.search(found.innermost)), told)
     cause = _which_oom(stage, marker, found) if told == OOM else Cause(told)
     meaning = load_meanings()[cause]
     quoted: Found | Said = found
@@ -103,7 +102,7 @@ def _stage(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
     frames = found.frames
     for marker in (said, None if frames and frames.is_weak else frames):
         if marker:
-            return marker.stage, marker
+            return (marker.stage_of_oom if found.rule.cause == OOM else None) or marker.stage, marker
     if found.milestone and found.milestone != "load":
         return found.milestone, None
     if not frames and scan.frames and not scan.frames.is_weak:

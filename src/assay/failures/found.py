@@ -27,8 +27,6 @@ class Found:
     """Counts the starts of the server in this log."""
     frames: Marker | None
     milestone: Stage | None
-    innermost: str = ""
-    """The file of the traceback's last function, with its name."""
     around: list[LogLine] = field(default_factory=list)
 
 

@@ -30,6 +30,8 @@ PREFIX = re.compile(
     | \d+\.\d\d\.\d{3}\.\d{3}\ (?P<llama>[IWEDC])\                    # llama.cpp: 0.01.234.567 E
     | \[(?P<glog>[EWIF])(?:\d{3,4})?\ [^\]]{0,80}\]\s?                # [E1001 16:06:04 File.cpp:607]
     | \[TensorRT-LLM\]\[(?P<trt>[A-Z]{4,8})\]\s?
+    | \[(?:executor|_torch|serve|llmapi|runtime)\](?=\[RANK\ )         # TensorRT-LLM's parts, before the rank
+    | std(?:out|err)\ [FP]\ \s{0,1}                                 # containerd: 2026-01-01T10:00:00+01:00 stderr F
     | time=\S{1,40}\ level=(?P<slog>[A-Z]{4,5})\ (?:source=\S{1,60}\ )?   # Go: ollama
     | \[TRT(?:-LLM)?\]\s? | \[RANK\ \d+\]\s?
     | \[(?P<letter>[EWIVDF])\]\s?
@@ -41,7 +43,7 @@ PREFIX = re.compile(
     re.VERBOSE,
 )
 WARNING_CLASS = re.compile(r"\b\w{0,30}Warning: |^\s*warnings\.warn\(")
-NCCL_INFO = re.compile(r"\bNCCL (?:INFO|TRACE)\b")
+NCCL_INFO = re.compile(r"\bNCCL (?:INFO|TRACE)\b|\bUCX\s{1,3}(?:WARN|DIAG|INFO|DEBUG|TRACE)\b")
 ADVICE = re.compile(
     r"\b(?:If exit code is|"
     r"(?:Some |A |most )?(?:common|potential|possible|likely) (?:root )?(?:causes?|reasons?|solutions?))\b",
@@ -56,6 +58,11 @@ GOES_ON = re.compile(
     re.IGNORECASE,
 )
 """What is said of something that was given up while the server went on."""
+FUNCTION_GOES_ON = re.compile(
+    r"^(?:\w{2,5} {1,10})?\w[\w:~]{2,60}: .{0,300}\b(?:disabling|will be disabled|falling back|forcing off"
+    r"|rounding down|retrying with|skipping|pinned memory)\b"
+)
+"""The same by llama.cpp, which names the function and, in older builds, no level."""
 SOUNDS_WRONG = re.compile(
     r"error|exception|fail|fatal|time(?:d )?out|out of memory|oom\b|dead|died|kill|abort|exit code|sigquit|unbalanced"
     r"|not enough|in use|watchdog|hang|hung|leak|illegal|corrupt|cannot|can't|couldn't|unable|refused|lost|closed"
@@ -142,8 +149,10 @@ def _implied_level(body: str, *, is_without_levels: bool) -> Level:
     """Of a line that names none; SGLang's never do, so that the words of a message are all there is."""
     if CONFIGURATION.search(body) or NCCL_INFO.search(body):
         return "info"
-    if not is_without_levels or RAISED.match(body):
+    if RAISED.match(body):
         return "none"
+    if not is_without_levels:
+        return "warning" if FUNCTION_GOES_ON.match(body) else "none"
     return "none" if SOUNDS_WRONG.search(body) and not GOES_ON.search(body) else "warning"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from assay.failures.around import Around
 from assay.failures.found import Found, Said
+from assay.failures.infer import infer, infer_cut, infer_raising
 from assay.failures.lines import COMMENT, HEADER, LONGEST, Line, plain, read, stated, uncoloured
-from assay.failures.rules import STRENGTHS, Rule, load_rules
+from assay.failures.rules import DEFAULT_LEVELS, STRENGTHS, Match, Rule, load_rules
 from assay.failures.stages import first, load_stages
 from assay.failures.tracebacks import EXCEPTION, Tracebacks
 from assay.failures.words import Words, shortened
@@ -17,8 +19,9 @@ from assay.records.failure import Stage
 MOST_OF_A_RULE = 2
 """Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
 MOST_COMMENTS = 20
-Match = tuple[Rule, dict[str, str]]
-"""A rule and what its groups hold."""
+UNDERLINED = re.compile(r"(?:^|[\s\]|])[\s^~]*$")
+"""What may follow the source line of a call: nothing, or the marks beneath it."""
+IGNORED = ("Exception ignored in", "Exception ignored while")
 BATCH = 256
 """Lines of which the words that none of them holds are sorted out at once."""
 
@@ -43,6 +46,8 @@ class Reader:
         self._asserted: dict[str, Match | None] = {}
         """By process, the rule that the source line of its last assertion fits: an exception without words means it."""
         self._is_after_call = False
+        self._ignored: str | None = None
+        """Who wrote that Python ignored the exception which comes next."""
 
     def read(self, lines: Iterable[str]) -> None:
         """All lines; they come as they are, longer ones may be cut."""
@@ -50,6 +55,18 @@ class Reader:
         while batch := [uncoloured(text) for text in islice(rest, BATCH)]:
             for text, shape in zip(batch, self.words.prepare(batch), strict=True):
                 self._take(text, shape)
+        self._end()
+
+    def _end(self) -> None:
+        """A log that ends in a traceback: what was called last may tell."""
+        if self.source is None:
+            return
+        source, recent = self.source.line, self.around.recent()
+        is_last = any(each.number == source.number for each in recent)
+        if is_last and all(UNDERLINED.search(each.text) for each in recent if each.number > source.number):
+            frames = self.tracebacks.of(source.who)
+            if match := infer_raising(source.body, frames) or infer_cut(frames):
+                self._keep(source, *match, is_source=True)
 
     def last(self) -> Said | None:
         """The last line that is not empty, if it is one of the last three."""
@@ -114,17 +131,31 @@ class Reader:
         return is_start or is_ready
 
     def _match(self, line: Line, words: Sequence[str]) -> None:
+        if self._is_ignored(line):
+            return
         is_source = self._is_after_call or self.tracebacks.is_source(line)
         best = self._best(line, words)
         if is_source and "assert " in line.body:
             if self.tracebacks.keep_assertion(line, self.around.before()):
                 self._asserted[line.who] = best
-        elif self.tracebacks.assertion(line):
-            best = _stronger(self._asserted.get(line.who), best)
+        elif line.level in DEFAULT_LEVELS and best is None:
+            asserted = self.tracebacks.assertion(line)
+            inferred = infer(line.body, self.tracebacks.of(line.who), asserted[0].body if asserted else "")
+            best = _stronger(self._asserted.get(line.who) if asserted else None, inferred)
         if best:
             self._keep(line, *best, is_source=is_source)
-        if (best is None or best[0].strength == "frame") and not is_source and line.level in {"none", "error"}:
+        if (best is None or best[0].strength == "frame") and not is_source and line.level in DEFAULT_LEVELS:
             self._say(line)
+
+    def _is_ignored(self, line: Line) -> bool:
+        """What Python tells of an exception that it passed over, while it took an object away, is no failure."""
+        if line.body.startswith(IGNORED):
+            self._ignored = line.who
+        elif self._ignored != line.who or not EXCEPTION.match(line.body):
+            return False
+        else:
+            self._ignored = None
+        return True
 
     def _best(self, line: Line, words: Sequence[str]) -> Match | None:
         """The strongest rule that the line fits; of equals the first."""
@@ -135,8 +166,6 @@ class Reader:
             if best and STRENGTHS.index(rule.strength) >= STRENGTHS.index(best[0].strength):
                 continue
             if line.level not in rule.levels or (rule.engines and self.engine not in rule.engines):
-                continue
-            if rule.only_in and not rule.only_in.search(self.tracebacks.innermost(line.who)):
                 continue
             if match := rule.pattern.search(line.text if rule.whole else body):
                 best = rule, {name: value for name, value in match.groupdict().items() if value}
@@ -161,7 +190,6 @@ class Reader:
                 life=self.life,
                 frames=self.tracebacks.marker(who),
                 milestone=self.milestone,
-                innermost=self.tracebacks.innermost(who),
                 around=around,
             )
         )

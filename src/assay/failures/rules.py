@@ -32,7 +32,7 @@ STRENGTHS: tuple[Strength, ...] = get_args(Strength)
 OOM = "oom"
 """A rule's cause where the stage decides between the three kinds of exhausted device memory."""
 DEFAULT_LEVELS: frozenset[Level] = frozenset({"none", "error"})
-OTHER_FILES = frozenset({"causes.toml", "stages.toml"})
+OTHER_FILES = frozenset({"causes.toml", "inference.toml", "stages.toml"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +54,16 @@ class Rule:
     examples: tuple[str, ...]
     cause_at: Mapping[str, str] = field(default_factory=dict)
     """Another cause at some stages."""
-    cause_in: tuple[tuple[re.Pattern[str], Cause], ...] = ()
-    """Another cause where the innermost function of the traceback is in such a file."""
-    only_in: re.Pattern[str] | None = None
-    """It counts only where the innermost function of the traceback is in such a file."""
     inferred: bool = False
     """The message does not state the cause: it is the likeliest."""
     engines: frozenset[str] = frozenset()
     """The rule counts only where the engine is known to be one of these; empty: always."""
     whole: bool = False
     """Match the line with its prefix (kernel messages, whose prefix is part of the shape)."""
+
+
+Match = tuple[Rule, dict[str, str]]
+"""A rule and what its groups hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +127,6 @@ def _rule(each: dict[str, Any]) -> Rule:
         implies=tuple(each["implies"]) if "implies" in each else None,
         examples=tuple(each.get("examples", [])),
         cause_at=each.get("cause_at", {}),
-        cause_in=tuple((re.compile(file), Cause(told)) for file, told in each.get("cause_in", {}).items()),
-        only_in=re.compile(each["only_in"]) if "only_in" in each else None,
         inferred=each.get("inferred", False),
         engines=frozenset(each.get("engines", [])),
         whole=each.get("whole", False),

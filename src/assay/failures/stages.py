@@ -26,6 +26,8 @@ class Marker:
     """The kind of exhausted memory there, where the stage alone does not decide it."""
     is_weak: bool = False
     """It only counts where nothing else tells."""
+    stage_of_oom: Stage | None = None
+    """Another stage where memory ran out there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ def _markers(entries: list[dict[str, Any]], flags: int) -> tuple[Marker, ...]:
             stage=entry["stage"],
             oom=Cause(entry["oom"]) if "oom" in entry else None,
             is_weak=bool(entry.get("weak", False)),
+            stage_of_oom=entry.get("stage_of_oom"),
         )
         for entry in entries
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from assay.failures.lines import Line
 from assay.failures.stages import FRAME, TRACEBACK, Marker, of_frames
@@ -42,6 +42,8 @@ class Tracebacks:
         """A new traceback forgets the functions of the one before."""
         if TRACEBACK in line.body:
             self._of(line.who).clear()
+            if not line.body.startswith(TRACEBACK):  # SGLang names the writer in the first line only
+                self._of("").clear()
 
     def take(self, line: Line) -> bool:
         """Whether the line names a function of a traceback, which is kept."""
@@ -79,10 +81,9 @@ class Tracebacks:
         """The stage that a process's last traceback tells."""
         return of_frames(self._frames.get(who, ()))
 
-    def innermost(self, who: str) -> str:
-        """File and name of the last function."""
-        frames = self._frames.get(who)
-        return frames[-1] if frames else ""
+    def of(self, who: str) -> Sequence[str]:
+        """File and name of the functions of a process's last traceback, the innermost last."""
+        return self._frames.get(who, ())
 
     def functions(self) -> Iterator[str]:
         """Of all processes' last tracebacks."""
