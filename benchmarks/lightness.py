@@ -1,10 +1,12 @@
 """How light Assay is: start-up times, memory, and its own CPU share while it measures.
 
-    python benchmarks/lightness.py [CAMPAIGN] [--run]
+    python benchmarks/lightness.py [CAMPAIGN] [--run] [--beside OTHER/src]
 
 Without a campaign: `import assay` and `assay --help`. With one: `assay status` of it, and the CPU share that each of
 its valid runs recorded. With --run the campaign is carried on by one real run, and Assay's own resident memory is
-watched meanwhile (the server's is not counted). Nothing here passes or fails: it prints what it saw beside the target.
+watched meanwhile (the server's is not counted). With --beside each start-up alternates with that of another checkout,
+and the median of the paired differences is told: what a change saves is seen on a machine that is not quiet, too.
+Nothing here passes or fails: it prints what it saw beside the target.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ TARGET_RSS = "< 250 MB"
 Row = tuple[str, str, str, str]
 
 
-def once(words: list[str]) -> tuple[float, float]:
-    """Wall time in seconds and peak resident MiB of one Python command line."""
+def once(words: list[str], source: Path | None = None) -> tuple[float, float]:
+    """Wall time in seconds and peak resident MiB of one Python command line, with this package or that of a folder."""
+    env = {**os.environ, "PYTHONPATH": str(source)} if source else None
     began = time.perf_counter()
-    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, env=env)
     _, status, usage = os.wait4(process.pid, 0)
     took_s = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -41,12 +44,20 @@ def once(words: list[str]) -> tuple[float, float]:
     return took_s, usage.ru_maxrss / 1024
 
 
-def start_up(name: str, words: list[str], target: str) -> Row:
+def start_up(name: str, words: list[str], target: str, beside: Path | None = None) -> Row:
     once(words)  # fills the caches: bytecode and pages
-    seen = [once(words) for _ in range(REPEATS)]
+    if beside:
+        once(words, beside)
+    seen, differences_ms = [], []
+    for number in range(REPEATS):
+        others = [once(words, beside)] if beside and number % 2 else []
+        seen.append(once(words))
+        others += [once(words, beside)] if beside and not number % 2 else []
+        differences_ms += [1000 * (seen[-1][0] - took_s) for took_s, _ in others]
     times_ms = [1000 * took_s for took_s, _ in seen]
     value = f"{statistics.median(times_ms):.0f} ms ({min(times_ms):.0f}..{max(times_ms):.0f})"
-    return name, value, target, f"{max(rss for _, rss in seen):.0f} MiB"
+    paired = f", {statistics.median(differences_ms):+.0f} ms beside the other" if differences_ms else ""
+    return name, value, target, f"{max(rss for _, rss in seen):.0f} MiB{paired}"
 
 
 def one_run(folder: Path) -> Row:
@@ -85,17 +96,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("campaign", type=Path, nargs="?", help="a campaign's folder")
     parser.add_argument("--run", action="store_true", help="carry the campaign on by one real run")
+    parser.add_argument("--beside", type=Path, metavar="SRC", help="the src folder of another checkout")
     given = parser.parse_args()
     folder: Path | None = given.campaign
+    beside: Path | None = given.beside and given.beside.resolve()
     if given.run and folder is None:
         parser.error("--run wants the folder of a campaign")
     rows = [
         start_up("bare Python", ["-c", "pass"], ""),
-        start_up("import assay", ["-c", "import assay"], "< 200 ms"),
-        start_up("assay --help", ["-m", "assay", "--help"], "< 400 ms"),
+        start_up("import assay", ["-c", "import assay"], "< 200 ms", beside),
+        start_up("assay --help", ["-m", "assay", "--help"], "< 400 ms", beside),
     ]
     if folder:
-        rows.append(start_up("assay status", ["-m", "assay", "status", "--folder", str(folder)], "< 400 ms"))
+        rows.append(start_up("assay status", ["-m", "assay", "status", "--folder", str(folder)], "< 400 ms", beside))
         if given.run:
             rows.append(one_run(folder))
         rows += cpu_shares(folder)

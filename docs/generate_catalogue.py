@@ -41,7 +41,7 @@ def page() -> str:
             ("sglang", "wheels"),
             ("vllm", "wheels"),
             ("llamacpp", "build's help"),
-            ("trtllm", "commit's command line"),
+            ("trtllm", "states of its command line"),
         )
     )
     lines = [HEAD.format(count=len(files), recorded=recorded)]

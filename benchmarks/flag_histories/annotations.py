@@ -75,7 +75,7 @@ def _subscript(source: Source, whole: ast.Subscript, base: str, inside: ast.expr
         return _either(source, [inside, ast.Constant(None)], depth)
     if base == "Union":
         return _either(source, list(parts), depth)
-    if base in {"Annotated", "A"}:
+    if base in {"Annotated", "A", "SkipValidation"}:
         return kind_of(source, parts[0], depth)
     if base == "Literal":
         choices = source.value(whole)

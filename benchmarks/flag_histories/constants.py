@@ -85,7 +85,22 @@ class Source:
     def default_of(self, name: str, attribute: str, depth: int = 0) -> Any:
         """The default of a class's field."""
         node = self.field_of(name, attribute)
-        return self.value(node.value, depth) if node is not None else UNKNOWN
+        if node is not None:
+            return self.value(node.value, depth)
+        return self._class_constant(name, attribute, depth)
+
+    def _class_constant(self, name: str, attribute: str, depth: int) -> Any:
+        """What a class assigns without an annotation; names in it may be others of the class (`ALL = (FULL, OFF)`)."""
+        plain = {
+            node.targets[0].id: node.value
+            for node in (self.classes[name].body if name in self.classes else ())
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        value = plain.get(attribute)
+        if isinstance(value, ast.Tuple | ast.List):
+            items = [plain.get(item.id, item) if isinstance(item, ast.Name) else item for item in value.elts]
+            return self._items(items, depth)
+        return self.value(value, depth)
 
     def _items(self, items: Sequence[ast.expr], depth: int) -> Any:
         found: list[Any] = []

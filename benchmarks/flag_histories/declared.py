@@ -31,6 +31,8 @@ class Declared:
     help: str = field(default="", repr=False)
     loose: bool = False
     """Choices are taken in any case of letters, and with `-` for `_`."""
+    words: list[str] = field(default_factory=list)
+    """Taken in place of a number: `auto`."""
     dead: bool = False
     """No file outside argument handling reads the field."""
 
@@ -57,6 +59,8 @@ class Declared:
             kept["choices"] = list(dict.fromkeys(choice for choice in self.choices if choice is not None))
             if self.loose:
                 kept["loose"] = True
+        if self.words:
+            kept["words"] = self.words
         if self.default is not UNKNOWN and not self._is_off():
             kept["default"] = self.default
         if self.negatable:

@@ -18,7 +18,8 @@ GROUPS = "arg_groups"
 FIELDS = "arg_groups/fields"
 CHOICES = (
     "utils/common.py", "utils.py", "lora/lora_registry.py", "layers/attention/attention_registry.py",
-    "layers/moe/utils.py", "speculative/spec_info.py", "connector/__init__.py", "configs/load_config.py",
+    "layers/moe/utils.py", "model_executor/cuda_graph_config.py", "speculative/spec_info.py", "connector/__init__.py",
+    "configs/load_config.py",
 )  # fmt: skip
 """Where lists of choices stand that the arguments name, in one version or another."""
 ARGUMENT, DERIVED = "Arg", "Derived"

@@ -28,6 +28,8 @@ KEYWORDS = frozenset({"get_kwargs", "_compute_kwargs"})
 """Functions that turn a configuration class into keywords, by field."""
 SIZES = "human_readable_int"
 """Functions whose name begins so read `16k`."""
+OR_AUTO = "human_readable_int_or_auto"
+"""The one that takes `auto` as well."""
 FRONT_CLASSES = ("BaseFrontendArgs", "FrontendArgs")
 Override = tuple[ast.expr, str, ast.expr]
 """Of what, which keyword, and to what it is set by hand: `kwargs["field"]["choices"] = ...`."""
@@ -40,9 +42,10 @@ def declared(root: Path) -> list[Declared]:
     declaring = [path for name in (ARGUMENTS, *FRONT_ENDS) if (path := root / name).exists()]
     source = _source(root, declaring)
     found = [one for path in declaring for one in _of_file(source, path)]
-    sizes = _sizes(declaring[0])
+    sizes, or_auto = _read_by(SIZES, declaring[0]), _read_by(OR_AUTO, declaring[0])
     for one in found:
         one.kind = "size" if one.kind == "int" and one.dest in sizes else one.kind
+        one.words = ["auto"] if one.kind == "size" and one.dest in or_auto else []
     known = {name for one in found for name in one.names}
     found += [one for one in _front_end(source) if one.names[0] not in known]
     unique: dict[str, Declared] = {}
@@ -60,8 +63,8 @@ def _source(root: Path, declaring: list[Path]) -> Source:
     return source
 
 
-def _sizes(path: Path) -> set[str]:
-    """Fields that are named where the keywords' `type` becomes a reader of sizes."""
+def _read_by(reader: str, path: Path) -> set[str]:
+    """Fields that are named where the keywords' `type` becomes a function whose name begins so."""
     tree = parsed(path)
     nodes = list(ast.walk(tree)) if tree else []
     sets = {
@@ -71,7 +74,7 @@ def _sizes(path: Path) -> set[str]:
     }
     found: set[str] = set()
     for node in (each for each in nodes if isinstance(each, ast.If)):
-        if any(isinstance(each, ast.Assign) and SIZES in ast.unparse(each.value) for each in node.body):
+        if any(isinstance(each, ast.Assign) and reader in ast.unparse(each.value) for each in node.body):
             named = [sets.get(each.id) for each in ast.walk(node.test) if isinstance(each, ast.Name)]
             for holder in (node.test, *(one for one in named if one)):
                 found |= {str(each.value) for each in ast.walk(holder) if isinstance(each, ast.Constant)}

@@ -176,9 +176,12 @@ def ended(words: Sequence[str], limit_s: float | None = None) -> int:
 
 
 def soak_s(folder: Path) -> float:
-    """What a run to come may take longer than those before it: the first of a candidate in composition is soaked."""
+    """What a run to come may take longer than those before it: the first of a candidate in composition is soaked.
+
+    A call of Assay may come from the screen to composition by itself.
+    """
     state = state_of(folder)
-    return state.spec.budget.soak_s if state and state.screened and state.headline is None else 0.0
+    return state.spec.budget.soak_s if state and state.headline is None else 0.0
 
 
 def runs_that_fit(runs: Sequence[RunRecord], earlier: int, left_s: float) -> int:

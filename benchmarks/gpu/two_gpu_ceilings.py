@@ -13,12 +13,8 @@ import os
 import sys
 from pathlib import Path
 
-import torch
-from benchmarks.gpu import two_gpu_links
 from benchmarks.gpu.moe_tables import write
 from benchmarks.gpu.tables import ceilings_table
-
-from assay.probes.ceilings import gpu_program
 
 
 def main() -> None:
@@ -26,6 +22,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="a folder")
     parser.add_argument("--seconds", type=float, default=60.0)
     asked = parser.parse_args()
+    import torch  # noqa: PLC0415 - --help answers without it
+    from benchmarks.gpu import two_gpu_links  # noqa: PLC0415
+
+    from assay.probes.ceilings import gpu_program  # noqa: PLC0415
+
     asked.out.mkdir(parents=True, exist_ok=True)
     if torch.cuda.device_count() < 2:
         sys.exit(f"{torch.cuda.device_count()} GPU here: links need two")

@@ -16,13 +16,15 @@ from typing import Literal
 
 from benchmarks.verdicts.box import Box
 
+from assay.plan.conditions import Standing, losses
+from assay.plan.evidence import guard_alpha, looks_until
 from assay.records.spec import Budget, Statistics
 from assay.records.verdict import Effect
 from assay.stats.brackets import Noise, Point, brackets
 from assay.stats.sequential import effect
-from assay.stats.spending import ONE_LOOK, Looks
+from assay.stats.spending import ONE_LOOK
 
-Passes = Callable[[Effect, float], bool]
+Rule = Callable[[Effect, float], Standing]
 Ended = Literal["adopted", "worse", "undecided"]
 LENT_DEGREES = 8.0
 """Of the noise that the rest of a campaign lends: its calibration, and some of its screen."""
@@ -36,17 +38,20 @@ class Guarded:
     brackets: int
 
 
-def estimate_above(told: Effect, floor: float) -> bool:
-    """The rule that was: the estimate is above what may be lost."""
-    return told.log_ratio >= floor
+def by_estimate(told: Effect, allowed: float) -> Standing:
+    """The rule that was: the estimate is held against what may be lost."""
+    kept = told.log_ratio >= math.log1p(-allowed)
+    return (
+        Standing() if kept else Standing(unproved="the estimate lies below", broken=by_interval(told, allowed).broken)
+    )
 
 
-def interval_above(told: Effect, floor: float) -> bool:
-    """The rule that is (`assay.plan.conditions`): the whole interval is."""
-    return told.low >= floor
+def by_interval(told: Effect, allowed: float) -> Standing:
+    """The rule that is: the planner's own."""
+    return losses({"point": told}, allowed)
 
 
-RULES: dict[str, Passes] = {"estimate": estimate_above, "interval": interval_above}
+RULES: dict[str, Rule] = {"estimate": by_estimate, "interval": by_interval}
 
 
 @lru_cache(maxsize=100_000)
@@ -60,8 +65,8 @@ def looked_at(true: float, sd: float, seed: int, *, every_look: bool) -> tuple[E
     ]
     own = Box(sd=sd, seed=seed + 10_000_000).logs(int(LENT_DEGREES) + 1)
     lent = Noise(variance=float(own.var(ddof=1)), degrees_of_freedom=LENT_DEGREES)
-    looks = Looks(budget.min_brackets, budget.composition_brackets) if every_look else ONE_LOOK
-    alpha = 2 * statistics.adopt_alpha if every_look else statistics.screen_alpha
+    looks = looks_until(budget, budget.composition_brackets) if every_look else ONE_LOOK
+    alpha = guard_alpha(statistics) if every_look else statistics.screen_alpha
     told = []
     for number in range(budget.min_brackets, budget.composition_brackets + 1):
         found = effect(brackets(points[: 2 * number + 1]), lent, alpha=alpha, looks=looks)
@@ -72,12 +77,12 @@ def looked_at(true: float, sd: float, seed: int, *, every_look: bool) -> tuple[E
 
 def guarded(rule: str, true: float, sd: float, allowed: float, seed: int) -> Guarded:
     """One candidate under a rule."""
-    floor = math.log1p(-allowed)
     looks = looked_at(true, sd, seed, every_look=rule == "interval")
     for told in looks:
-        if told.high < floor:
+        stands = RULES[rule](told, allowed)
+        if stands.broken:
             return Guarded(ended="worse", brackets=told.num_brackets)
-        if RULES[rule](told, floor):
+        if not stands.unproved:
             return Guarded(ended="adopted", brackets=told.num_brackets)
     return Guarded(ended="undecided", brackets=looks[-1].num_brackets)
 

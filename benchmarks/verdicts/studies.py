@@ -94,4 +94,17 @@ def leaks() -> list[Cell]:
     return []
 
 
-STUDIES = {"nulls": nulls, "power": power, "mix": mix, "savings": savings, "guards": guards, "leaks": leaks}
+def errors() -> list[Cell]:
+    """Nor here (`benchmarks.verdicts.soak_errors`)."""
+    return []
+
+
+STUDIES = {
+    "nulls": nulls,
+    "power": power,
+    "mix": mix,
+    "savings": savings,
+    "guards": guards,
+    "leaks": leaks,
+    "errors": errors,
+}

@@ -15,6 +15,7 @@ from benchmarks.verdicts.leaks import LAWS, alarms
 from benchmarks.verdicts.looks import runs_of_screen, screen
 from benchmarks.verdicts.ours import Cell, Played, Stage
 from benchmarks.verdicts.rivals import Decided, best_of_sweep, keep_and_confirm
+from benchmarks.verdicts.soak_errors import SHARES, ended
 from benchmarks.verdicts.studies import (
     MULTIPLES,
     POWER_BOXES,
@@ -41,6 +42,7 @@ LOOK_CAMPAIGNS = 500
 MOST_POWER = 0.995
 """More is not asked of the fixed design, where every one of our campaigns found it."""
 LOOK_CANDIDATES = 8
+SOAKED_ARMS = 4000
 LEAK_SERVERS, LEAK_LOOKS = 2000, (24, 60)
 """A quick soak of four seconds has 24 samples and more, one of ten seconds or more about 60."""
 GUARD_CANDIDATES = 1000
@@ -266,6 +268,17 @@ def leaks(kept: Kept) -> str:  # noqa: ARG001 - the shape of a table
     return table(["memory", *(f"of {count} samples, %" for count in LEAK_LOOKS)], rows)
 
 
+def errors(kept: Kept) -> str:  # noqa: ARG001 - the shape of a table
+    """Arms that are called unstable for requests that failed in their soaks."""
+    rows = []
+    for own, base in SHARES:
+        found = ended(own, base, SOAKED_ARMS)
+        shares = [f"{100 * own:g}%", f"{100 * base:g}%", share(found.blamed, SOAKED_ARMS)]
+        rows.append([*shares, f"{found.soaks / SOAKED_ARMS:.1f}", share(found.at_once, SOAKED_ARMS)])
+    head = ["the arm fails", "its reference", "called unstable, %", "soaks of the arm"]
+    return table([*head, "by one failed request alone, %"], rows)
+
+
 TABLES: dict[str, tuple[str, Callable[[Kept], str]]] = {
     "nulls": ("nulls", nulls),
     "power": ("power", power),
@@ -275,5 +288,6 @@ TABLES: dict[str, tuple[str, Callable[[Kept], str]]] = {
     "savings": ("savings", savings),
     "guards": ("guards", guards),
     "leaks": ("leaks", leaks),
+    "errors": ("errors", errors),
 }
 """Name in the document: the study that it needs, and who writes it."""

@@ -53,8 +53,8 @@ def test_the_list_has_one_aligned_line_an_entry_and_says_for_which_engines() -> 
     assert line.split() == [
         "single-batch-overlap",
         "1",
-        "S",
         "(V)",
+        "S",
         "+0",
         "to",
         "+5%",
@@ -293,7 +293,7 @@ def test_a_planned_entry_is_explained_with_conditions_ceiling_range_regime_and_w
         "outcome planned",
         "MSCCL++ all-reduce: at most",
         "prior 0% to +10%",
-        "predicted 0% to +7.",
+        "predicted 0% to +8.",
         "upper end: the estimate's ceiling (Amdahl)",
         "this load lies where it pays (step.all_reduce_bytes = 786,432)",
         "chance of an effect worth having",

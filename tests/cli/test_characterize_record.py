@@ -21,6 +21,7 @@ from assay.models import load
 from assay.records.attribution import Characterization
 from assay.records.spec import CampaignSpec, Target
 from assay.render.progress import QuietProgress
+from assay.roofline.experts import RANDOM_WEIGHTS, UNIFORM
 from assay.store.spec_file import write_spec
 from tests.cli.test_characterize import shown
 
@@ -28,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "examples" / "gpu" / "h200-vllm"
 CEILINGS = ROOT / "examples" / "ceilings" / "one-h200.json"
 LAYERS, COLUMNS, VOCABULARY = 12, 256, 32768
+OVERLAPPING_OFF = "r0006"
+"""The run of the campaign's control without asynchronous scheduling."""
 
 
 def model(folder: Path, layers: int = LAYERS) -> str:
@@ -66,8 +69,9 @@ def test_every_operating_point_is_held_against_the_estimate_on_the_machine_of_th
 def test_without_a_run_the_operating_points_are_those_of_all_runs_of_the_baseline(tmp_path: Path) -> None:
     main, few = asked(model=model(tmp_path), measured=CEILINGS).held_loads
 
-    assert main.load.runs == ["r0001", "r0002", "r0003", "r0004", "r0005", "r0010", "r0016", "r0018"]
-    assert [round(1e3 * one.load.tpot_s, 2) for one in (main, few)] == [6.95, 4.06]
+    assert main.load.runs[:8] == ["r0001", "r0002", "r0003", "r0004", "r0005", "r0010", "r0016", "r0018"]
+    assert len(main.load.runs) == 15
+    assert [round(1e3 * one.load.tpot_s, 2) for one in (main, few)] == [6.88, 4.05]
     assert main.load.spread_s is not None
     assert main.load.spread_s[0] < main.load.tpot_s < main.load.spread_s[1]
 
@@ -118,16 +122,48 @@ def test_the_table_names_its_columns_and_fits_a_narrow_terminal(tmp_path: Path) 
 def test_the_page_tells_what_the_command_tells(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
 
-    for one in asked(model=model(tmp_path), measured=CEILINGS).held_loads:
+    held = [
+        (words, one)
+        for words, routing in (("baseline", UNIFORM), ("baseline, zipf:1", None))
+        for one in asked(model=model(tmp_path), measured=CEILINGS, routing=routing).held_loads
+    ]
+    for words, one in held:
         times = [one.floor_s, one.step.mid, one.expected_s.mid - one.step.mid, one.expected_s.mid]
         told = [f"{1e3 * each:.2f}" for each in times]
-        row = next(line for line in page.splitlines() if line.startswith(f"| baseline | {one.running} | {told[0]}"))
+        row = next(line for line in page.splitlines() if line.startswith(f"| {words} | {one.running} | {told[0]}"))
         cells = [cell.strip() for cell in row.split("|")[3:-1]]
         assert [cell.split()[0].strip(",") for cell in cells] == [
             *told,
             f"{1e3 * one.load.tpot_s:.2f}",
             f"{one.ratio:.2f}",
         ]
+
+
+def test_with_the_routing_of_its_weights_the_estimate_is_within_20_percent_with_and_without_overlapping(
+    tmp_path: Path,
+) -> None:
+    folder = model(tmp_path)
+    held = {
+        run: asked(run=run, model=folder, measured=CEILINGS, routing=RANDOM_WEIGHTS).held_loads
+        for run in ("r0001", OVERLAPPING_OFF)
+    }
+
+    for one in [each for loads in held.values() for each in loads]:
+        assert one.ratio == pytest.approx(1.0, abs=0.2)
+        assert one.inside
+    for used, off in zip(held["r0001"], held[OVERLAPPING_OFF], strict=True):
+        expected_s, measured_s = off.expected_s.mid - used.expected_s.mid, off.load.tpot_s - used.load.tpot_s
+        assert expected_s == pytest.approx(measured_s, rel=0.1)  # which is what it was set by
+
+
+def test_scheduling_is_read_from_the_record_and_told(tmp_path: Path) -> None:
+    folder = model(tmp_path)
+
+    overlapped = asked(run="r0001", model=folder, measured=CEILINGS).notes
+    serial = asked(run=OVERLAPPING_OFF, model=folder, measured=CEILINGS).notes
+
+    assert any(note.startswith("overlapped scheduling (vllm 0.26.0 does it by default)") for note in overlapped)
+    assert any(note.startswith("serial scheduling (--no-async-scheduling)") for note in serial)
 
 
 def test_programs_read_expected_and_measured_of_each_point(tmp_path: Path) -> None:

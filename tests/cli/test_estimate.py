@@ -263,3 +263,29 @@ def test_a_search_and_an_estimate_agree_on_what_a_load_test_would_show(small: Pa
     for name in ("tpot_s", "output_tokens_per_s"):
         assert best[name]["mid"] == pytest.approx(point[name]["mid"])
     assert best["ttft_s"]["mid"] == pytest.approx(point["ttft_s"]["mid"])
+
+
+def step_ms(*words: str) -> float:
+    [point] = document("llama-3.1-8b", "--on", "H100-SXM", "--concurrency", "64", *words)["points"]
+    return 1e3 * float(point["decode"]["time_s"]["mid"])
+
+
+def test_the_version_of_an_engine_decides_how_it_schedules_and_an_option_overrules_it() -> None:
+    serial = step_ms("--engine", "vllm==0.11.1")
+    overlapped = step_ms("--engine", "vllm==0.26.0")
+
+    assert serial - overlapped == pytest.approx(1.2 + 64 * 0.012)
+    assert step_ms("--engine", "vllm") == overlapped
+    assert step_ms("--engine", "vllm==0.26.0", "--scheduling", "serial") == serial
+    assert step_ms("--engine", "llamacpp", "--scheduling", "overlapped") == step_ms("--engine", "llamacpp")
+
+
+def test_scheduling_is_told_among_what_is_assumed() -> None:
+    words = " ".join(told("llama-3.1-8b", "--on", "H100-SXM", "--engine", "vllm==0.11.1").split())
+
+    assert "Serial scheduling (vllm 0.11.1 does it by default: asynchronous since 0.14)" in words
+
+
+@pytest.mark.parametrize(("engine", "advice"), [("tgi", "known: vllm, sglang"), ("vllm==new", "as vllm==0.11.1")])
+def test_an_engine_whose_scheduling_is_not_known_is_refused(engine: str, advice: str) -> None:
+    assert advice in str(trouble("llama-3.1-8b", "--on", "H100-SXM", "--engine", engine).hint)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay import api, wiring
-from assay.campaign.bench import Bench
+from assay.campaign.bench import RUN_TOKEN, Bench
+from assay.campaign.loop import run_campaign
 from assay.campaign.run_protocol import make_run
 from assay.campaign.soak import LOOKS_FILE
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.fold import fold
-from assay.plan.soaking import told
+from assay.plan.soak_words import told
 from assay.records.run import Purpose, RunIntent, RunOutcome, RunStatus
 from assay.records.spec import Budget, CampaignSpec, Gates, Policy, Quality, Target, Workload
-from assay.render.progress import for_stream
+from assay.render.progress import QuietProgress, for_stream
 from assay.store.record import SqliteRecord
 from assay.store.spec_file import read_spec
 from tests.contract.test_rehearsal_faults import ENTRY
@@ -63,14 +66,14 @@ def spec(folder: Path) -> CampaignSpec:
     )  # fmt: skip
 
 
-def soaked(bench: Bench, name: str | None) -> RunOutcome:
+def soaked(bench: Bench, name: str | None, run_id: str = "") -> RunOutcome:
     target = bench.state.spec.target
     deltas = [one for one in bench.state.hypotheses if one.id == name]
     return make_run(
         bench,
         RunIntent(
-            run_id=f"r-{name}", purpose=Purpose.COMPOSITION, series="composition:test", candidate=name, seed=1,
-            arm=arm_with(target, deltas) if deltas else baseline_arm(target), why="test", soak_s=SOAK_S,
+            run_id=run_id or f"r-{name}", purpose=Purpose.COMPOSITION, series="composition:test", candidate=name,
+            arm=arm_with(target, deltas) if deltas else baseline_arm(target), seed=1, why="test", soak_s=SOAK_S,
         ),
     )  # fmt: skip
 
@@ -107,3 +110,38 @@ def test_a_crash_that_only_comes_later_is_a_failed_run_that_says_when(bench: Ben
     assert outcome.failure is not None
     assert str(outcome.failure.cause) == "illegal-memory-access"
     assert "into a soak at peak load" in outcome.reason
+
+
+class Interrupting(QuietProgress):
+    """Presses Ctrl-C a moment after a soak has begun."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self._later: list[threading.Timer] = []
+
+    def phase(self, text: str) -> None:
+        if text.startswith("soaking"):
+            self._later.append(threading.Timer(0.3 * SOAK_S, signal.raise_signal, [signal.SIGINT]))
+            self._later[-1].start()
+
+    def result(self, text: str, *, good: bool | None = None) -> None:
+        self.said.append(text)
+
+
+def test_ctrl_c_in_a_soak_keeps_what_was_measured_and_the_next_session_says_so(bench: Bench) -> None:
+    quiet, bench.progress = bench.progress, Interrupting()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            soaked(bench, None, "r-interrupted")
+        run = bench.state.runs[-1]
+        run_campaign(bench, max_runs=0)
+        [said, *_] = bench.progress.said
+    finally:
+        bench.progress = quiet
+
+    assert run.outcome is not None
+    assert (run.outcome.status, run.outcome.soak) == (RunStatus.OK, None)
+    assert run.outcome.measures is not None
+    assert "interrupted by Ctrl-C" in run.outcome.reason
+    assert bench.find_alive(run.server, RUN_TOKEN, bench.token("r-interrupted", bench.place)) == []
+    assert said.startswith("r-interrupted baseline: its measurement was complete and counts; the soak alone")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.campaign.soak import Looked, judged
-from assay.plan.soaking import told
+from assay.plan.soak_words import told
 from assay.probes.machine import MachineProbe
 from assay.records.load import LoadResult, RequestSample
 from assay.records.run import Gate

@@ -64,6 +64,8 @@ def test_the_recorded_versions_are_the_thirty_seven_and_twenty_nine_that_were_re
         ('[engines.sglang]\nversions = ">=0.5"\nflags = { "--enable-mscclpp" = "yes" }', "takes no value, not yes"),
         ('[engines.sglang]\nversions = ">=0.5"\nflags = { "--tp-size" = false }', "cannot be switched off"),
         ('[engines.trtllm]\nflags = { "--cuda_graph" = true }', "has no --cuda_graph"),
+        ('[engines.trtllm]\nversions = ">=1.2"\nflags = { "--config.kv_cache_dtype" = "fp8" }', "has no option"),
+        ('[engines.trtllm]\nflags = { "--config.attn_backend" = "X" }', "is older than the versions whose options"),
         ('[engines.llamacpp]\nflags = { "--enable-mscclpp" = true }', "has no --enable-mscclpp"),
     ],
 )

@@ -249,3 +249,67 @@ def test_any_flags_with_any_values_are_judged(pairs: list[tuple[str, str]], vers
 
     names = {flag.name for flag in report.launch.flags}
     assert names <= {name for finding in report.findings for name in finding.flags} | set(report.clean)
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "flags"),
+    [
+        ("python -m sglang.launch_server --model-path M --tp-size $((${N}*8)) --dp-size 2", "0.5.9", 3),
+        ("python -m sglang.launch_server --model-path M --node-rank $(hostname -i | cut -d. -f4) --tp 8", "0.5.9", 3),
+        ('trtllm-serve "$M" --port="$PORT" --backend=pytorch > "$LOG" 2>&1 &', "1.1.0", 2),
+        ("llama serve -hf org/model -np 1", "11549", 2),
+    ],
+)
+def test_what_a_shell_would_expand_or_redirect_takes_no_flag_away(command: str, version: str, flags: int) -> None:
+    report = ask(command, engine_version=version)
+
+    assert report.launch.num_given == flags
+    assert [one.kind for one in report.findings if one.kind != "default"] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "remedy"),
+    [
+        (
+            "vllm serve M --enable-reasoning --reasoning-parser qwen3",
+            "0.11.0",
+            "leave it out: --reasoning-parser qwen3",
+        ),
+        ("sglang serve --model-path M --context-length 16K", "0.5.23", "write --context-length 16Ki"),
+        ("llama-server -m m.gguf --flash-attn --jinja", "11549", "write --flash-attn on or"),
+        ("sglang serve --model-path M --enable-flashmla", "0.5.9", "write --attention-backend flashmla"),
+        ("sglang serve --model-path M --enable-piecewise-cuda-graph", "0.5.17", "=tc_piecewise"),
+        ("sglang serve --model-path M --enable-piecewise-cuda-graph", "0.5.23", "=breakable"),
+        ("sglang serve --model-path M --cuda-graph-backend-prefill tc_piecewise", "0.5.22", "correct the value"),
+        ("vllm serve M --max-model-len auto", "0.13.0", "correct the value"),
+    ],
+)
+def test_a_remedy_is_what_can_be_written(command: str, version: str, remedy: str) -> None:
+    report = ask(command, engine_version=version)
+
+    assert remedy in next(one for one in report.findings if one.kind != "default").remedy
+
+
+@pytest.mark.parametrize(
+    ("command", "version"),
+    [
+        ("vllm serve M --enable-chunked-prefill --max-model-len 32k --max-num-batched-tokens 16K", "0.10.0"),
+        (
+            "vllm serve M --enable-auto-tool-choice --tool-call-parser one_of_a_plugin --mm-processor-device cuda:1",
+            "0.28.0",
+        ),
+        ("vllm serve M --max-model-len auto", "0.14.0"),
+        ("sglang serve --model-path M --context-length 1M --tool-call-parser qwen25", "0.5.10"),
+        ("python -m sglang.launch_server --model-path M --enable-deepep-moe --deepep-mode normal", "0.4.7"),
+        ('exec llama-server -m "$MODEL" -fa on --temp 0.7 --min-p 0 ${MMPROJ:+--mmproj "$MMPROJ"} $SPEC "$@"', "11549"),
+    ],
+)
+def test_what_real_commands_say_is_no_finding(command: str, version: str) -> None:
+    assert ask(command, engine_version=version).findings == []
+
+
+def test_words_that_a_shell_fills_in_are_listed_as_not_decided() -> None:
+    report = ask("llama-server -m m.gguf $SPEC --temp 0.7 stray", engine_version="11549")
+
+    assert [(one.flags, one.reason) for one in report.undecided] == [(["$SPEC"], "a shell fills it in")]
+    assert [one.kind for one in report.findings] == ["stray-word"]

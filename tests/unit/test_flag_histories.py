@@ -22,6 +22,8 @@ class KernelConfig:
     lora_dtype: Literal["auto", "float16"] | torch.dtype = "auto"
     dtype: Literal["auto", "half"] | str = "auto"
     tokens: int | None = None
+    length: SkipValidation[int] = None
+    chunked: SkipValidation[bool] = None
     budget: float = 2 * 0.45
     prefix: bool | None = None
     shapes: list[int] | None = None
@@ -36,6 +38,8 @@ HIDDEN = "hidden"
 def _compute_kwargs(cls):
     for field in fields(cls):
         human_readable_int_args = {"tokens"}
+        if name == "length":
+            kwargs[name]["type"] = human_readable_int_or_auto
         if name in human_readable_int_args:
             kwargs[name]["type"] = human_readable_int
 
@@ -51,6 +55,8 @@ class EngineArgs:
         group.add_argument("--lora-dtype", **kernel_kwargs["lora_dtype"])
         group.add_argument("--dtype", **kernel_kwargs["dtype"])
         group.add_argument("--tokens", "-t", **kernel_kwargs["tokens"])
+        group.add_argument("--length", **kernel_kwargs["length"])
+        group.add_argument("--chunked", **kernel_kwargs["chunked"])
         group.add_argument("--budget", **kernel_kwargs["budget"])
         group.add_argument("--prefix", **kernel_kwargs["prefix"])
         group.add_argument("--shapes", **kernel_kwargs["shapes"])
@@ -93,6 +99,8 @@ def fields(root: Path) -> dict[str, dict[str, Any]]:
         ("--lora-dtype", {"kind": "str", "choices": ["auto", "float16"], "default": "auto"}),
         ("--dtype", {"kind": "str", "default": "auto"}),
         ("--tokens", {"names": ["--tokens", "-t"], "kind": "size", "default": None}),
+        ("--length", {"kind": "size", "words": ["auto"], "default": None}),
+        ("--chunked", {"kind": "switch", "default": None, "negatable": True}),
         ("--budget", {"kind": "float", "default": 0.9}),
         ("--prefix", {"kind": "switch", "default": None, "negatable": True}),
         ("--shapes", {"kind": "list:int", "default": None}),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from assay.flags import versions
+from assay.flags.check import check
+from assay.flags.command import launch, parse
 from assay.flags.consumers import unread
 from assay.flags.dialect import dialects
 from assay.flags.facts import Facts
@@ -13,7 +17,7 @@ from assay.flags.knowledge import from_history
 from assay.flags.rules import rules
 from assay.flags.spec import KINDS
 from assay.plan.expression import evaluate
-from assay.plan.expression_syntax import parse
+from assay.plan.expression_syntax import parse as parse_expression
 from assay.records.doctor import Launch
 
 
@@ -48,7 +52,7 @@ def test_every_rule_reads_and_names_flags_that_once_existed(engine: str) -> None
         for name in rule.flags:
             assert past.of(name), f"{rule.id}: {name}"
         for text in (rule.when, *rule.values.values()):
-            parse(text)
+            parse_expression(text)
 
 
 @pytest.mark.parametrize("engine", ["sglang", "vllm"])
@@ -60,6 +64,43 @@ def test_every_condition_has_an_answer_or_asks_for_a_fact(engine: str) -> None:
         for rule in rules(engine):
             if versions.within(version, rule.since, rule.until):
                 assert evaluate(rule.when, facts.names) in {True, False, None}, rule.id
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_a_rule_that_no_version_ended_says_up_to_which_wheel_it_was_read(engine: str) -> None:
+    past = history(engine)
+    for rule in rules(engine):
+        of_a_wheel = any("wheel" in source for source in rule.source)
+        assert not of_a_wheel or rule.until or rule.read, f"{rule.id}: until, or read"
+        assert rule.read is None or rule.read in past.checked, rule.id
+        lives = [span for span in past.of(rule.flags[0]) if versions.within(span.last, rule.since, None)]
+        assert any(versions.within(span.first, None, rule.until) for span in lives), f"{rule.id} holds for no version"
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+def test_a_rule_decides_on_flags_that_every_version_of_its_range_has(engine: str) -> None:
+    known = {version: from_history(engine, version) for version in history(engine).checked}
+    for rule in rules(engine):
+        asked = set(re.findall(r'flag\("([^"]+)"\)', " ".join([rule.when, *rule.values.values()])))
+        asked -= {name for name in asked if f'flag("{name}") == None' in rule.when}
+        holding = [
+            each for v, each in known.items() if versions.within(v, rule.since, rule.until) and each.find(rule.flags[0])
+        ]
+        lacking = {(each.version, name) for each in holding for name in asked if each.find(name) is None}
+        assert not lacking, f"{rule.id}: {sorted(lacking)[:3]}"
+
+
+def test_a_rule_about_a_version_that_was_not_read_warns_and_says_so() -> None:
+    words = "--enable-dbo --model M"
+    of_newest, of_next = (
+        check(launch(parse(f"vllm serve {words}".split()), known), known, box={"vendor": "nvidia"}).findings
+        for known in (from_history("vllm", "0.33.0"), from_history("vllm", "0.99.0"))
+    )
+
+    assert [(one.rule, one.severity) for one in of_newest if one.rule] == [("dbo-backend-0-33", "error")]
+    told = next(one for one in of_next if one.rule == "dbo-backend-0-33")
+    assert told.severity == "warning"
+    assert told.what.endswith("(so in 0.33.0, the last one read)")
 
 
 def test_a_patch_release_has_the_flags_of_its_release() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from assay.plan import spellings
 from assay.plan.context import beyond_context
 from assay.records.base import Flags
+from assay.records.machine import FlagInfo
 from assay.records.spec import CampaignSpec, LoadPoint, Target, Workload
 from tests.unit.simulated_world import BUILD, MODEL
 
@@ -15,7 +17,7 @@ LONG = Workload(shared_prefix_tokens=100_000)
 
 def told(engine: str = "llamacpp", flags: Flags | None = None, workload: Workload = LONG) -> str | None:
     spec = CampaignSpec(target=Target(engine=engine, flags=flags or {}), workload=workload)
-    return beyond_context(spec, BUILD, SMALL)
+    return beyond_context(spec, BUILD.model_copy(update={"engine": engine}), SMALL)
 
 
 def test_a_prefix_beyond_the_models_context_is_told_with_the_numbers() -> None:
@@ -59,3 +61,31 @@ def test_a_further_operating_point_is_named() -> None:
 
 def test_nobody_is_stopped_where_the_context_is_unknown() -> None:
     assert beyond_context(CampaignSpec(workload=LONG), BUILD, MODEL.model_copy(update={"context_length": None})) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "given", "words"),
+    [
+        ("vllm", "16k", "has 16,000 (by --max-model-len)"),
+        ("vllm", "64K", "has 65,536 (by --max-model-len)"),
+        ("sglang", "16Ki", "has 16,384 (by --context-length)"),
+        ("vllm", "1M", "None"),
+        ("vllm", "auto", "None"),
+        ("vllm", "-1", "None"),
+    ],
+)
+def test_a_context_is_read_as_its_engine_reads_it(engine: str, given: str, words: str) -> None:
+    flag = {"vllm": "--max-model-len", "sglang": "--context-length"}[engine]
+    build = BUILD.model_copy(update={"engine": engine, "flags": [FlagInfo(names=[flag], value="SIZE")]})
+    spec = CampaignSpec(target=Target(engine=engine, flags={flag: given}), workload=LONG)
+
+    assert words in str(beyond_context(spec, build, SMALL))
+
+
+def test_a_condition_compares_a_size_as_a_number_and_does_not_know_what_is_left_to_the_engine() -> None:
+    build = BUILD.model_copy(
+        update={"engine": "vllm", "flags": [FlagInfo(names=["--max-model-len"], value="SIZE", default=None)]}
+    )
+
+    assert spellings.value(build, {"--max-model-len": "25.6k"}, "--max-model-len") == 25_600
+    assert spellings.value(build, {"--max-model-len": "auto"}, "--max-model-len") is None

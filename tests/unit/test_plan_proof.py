@@ -84,6 +84,7 @@ def test_what_is_reported_otherwise_refutes_and_what_is_not_reported_does_not(
 def test_a_proof_is_told_in_the_servers_own_words_and_not_where_it_reports_nothing() -> None:
     assert proved("a = --tp; b = 2", {"--tp": 8}, {}, {"a": 8}) == "a = 8"
     assert proved("a = --tp", {"--tp": 8}, {}, {}) is None
+    assert proved("a = --tp", {"--tp": "auto"}, {}, {"a": 8}) is None
     assert proved("", {}, {}, {"a": 8}) is None
     assert proved("look at the log", {}, {}, {"look": 8}) is None
 
@@ -277,3 +278,22 @@ def test_the_report_names_what_could_not_be_proved() -> None:
     assert "- change: Whether it was in force could not be proved: the server does not report `total_slot`." in (
         report_markdown(state, launch_commands={})
     )
+
+
+@pytest.mark.parametrize(
+    ("engine", "asked", "reported", "holds"),
+    [
+        ("vllm", "16k", 16_000, True),
+        ("vllm", "16K", 16_384, True),
+        ("vllm", "16k", 16_384, False),
+        ("sglang", "1M", 1_000_000, True),
+        ("sglang", "1Mi", 1_048_576, True),
+        ("vllm", "auto", 131_072, True),
+    ],
+)
+def test_a_size_is_proved_by_the_number_that_its_engine_makes_of_it(
+    engine: str, asked: str, reported: int, *, holds: bool
+) -> None:
+    said = refuted("context_length = --length", {"--length": asked}, {}, {"context_length": reported}, engine=engine)
+
+    assert (said is None) is holds

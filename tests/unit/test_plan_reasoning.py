@@ -68,6 +68,19 @@ def test_no_range_of_a_real_plan_lies_above_its_ceiling() -> None:
         assert one.range.low <= one.range.high <= max(most + 1e-4, one.prior[0]), one.id
 
 
+def test_what_a_control_loses_is_calculated_at_both_ends() -> None:
+    control = thought("overlap-schedule-off")
+
+    assert control.ceiling is not None
+    assert control.range is not None
+    assert (control.range.low, control.range.high) == (
+        round(control.ceiling.gain.low, 4),
+        round(control.ceiling.gain.high, 4),
+    )
+    assert control.range.high < 0
+    assert control.range.low_from.startswith("the estimate")
+
+
 def test_the_load_decides_where_the_command_alone_would_not() -> None:
     """85 tokens of GLM-5 make 1 MiB: MSCCL++ acts at 64 sequences, and not at the 150 that the cache holds."""
     at_64, at_256 = thought("mscclpp", story(64)), thought("mscclpp", story(256))

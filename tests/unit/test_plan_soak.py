@@ -8,6 +8,7 @@ from typing import Any
 from assay.plan.fold import fold
 from assay.plan.forecast import describe_next
 from assay.plan.next_step import next_step
+from assay.plan.soak_counts import MAX_TRIES
 from assay.plan.soaking import due_s, peak
 from assay.records.event import Event
 from assay.records.run import Purpose, RunIntent
@@ -114,12 +115,132 @@ def test_an_arm_that_serves_more_may_grow_faster_where_every_request_takes_the_s
     }
 
 
-def test_failed_requests_and_a_standstill_need_no_reference() -> None:
-    for soak, cause in ((RESTS.model_copy(update={"failed": 3, "first_error": "http-500"}), "errors-under-soak"),
-                        (RESTS.model_copy(update={"silent_s": 20.0, "stalled": True}), "hang")):  # fmt: skip
-        state = campaign({LEAKS: soak})
-        assert (str(state.verdicts["good"].kind), state.verdicts["good"].cause) == ("unstable", cause)
-        assert [deltas for _, _, deltas in soaked(state)] == [["good"]]
+def fails(count: int, requests: int = 100) -> Soak:
+    return RESTS.model_copy(update={"failed": count, "requests": requests, "first_error": "http-500"})
+
+
+def in_order(**found: list[Soak]) -> World:
+    """Soaks of the baseline ("base") and of the arm with "good", one after another; the last goes on for ever."""
+
+    def soak(intent: RunIntent, nth: int) -> Soak:
+        told = found["good" if intent.arm.deltas else "base"]
+        seen[intent.arm.label] = seen.get(intent.arm.label, -1) + 1
+        return told[min(seen[intent.arm.label], len(told) - 1)]
+
+    seen: dict[str, int] = {}
+    return World(effects=GOOD, run_sd=0.005, soak=soak)
+
+
+def played(world: World, **budget: Any) -> CampaignState:
+    journal = start([hypothesis("good")], spec(**budget))
+    drive(journal, world)
+    return journal.state
+
+
+def test_a_standstill_needs_no_reference() -> None:
+    state = campaign({LEAKS: RESTS.model_copy(update={"silent_s": 20.0, "stalled": True})})
+
+    assert (str(state.verdicts["good"].kind), state.verdicts["good"].cause) == ("unstable", "hang")
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"]]
+
+
+def test_requests_that_fail_make_unstable_once_the_reference_is_shown_to_fail_fewer() -> None:
+    state = campaign({LEAKS: fails(20)})
+    verdict = state.verdicts["good"]
+
+    assert (str(verdict.kind), verdict.cause) == ("unstable", "errors-under-soak")
+    assert "20 failed, the first: http-500" in verdict.reason
+    assert "its reference: none of 100 requests failed (the arm fails more" in verdict.reason
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], []]
+
+
+def test_requests_that_fail_as_often_at_the_reference_are_no_fault_of_the_candidate() -> None:
+    state = campaign({LEAKS: fails(5), frozenset(): fails(4)})
+
+    assert kinds(state) == {"good": "adopted"}
+    assert "its reference: 4 of 100 requests failed (no difference" in state.verdicts["good"].reason
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], []]  # nothing is left to be told apart
+
+
+def test_one_failed_request_that_does_not_come_again_makes_nothing_unstable_and_is_told() -> None:
+    state = played(in_order(good=[fails(1), RESTS], base=[RESTS]))
+
+    assert kinds(state) == {"good": "adopted"}
+    assert "its reference: none of 300 requests failed in 3 soaks (too few to tell them apart" in (
+        state.verdicts["good"].reason
+    )
+    assert [deltas for _, _, deltas in soaked(state)][:4] == [["good"], [], ["good"], []]
+    tested = [run for run in state.runs if run.intent.purpose is Purpose.COMPOSITION and run.intent.candidate]
+    assert len(tested) == MAX_TRIES
+
+
+def test_few_failures_that_come_again_in_every_soak_add_up_to_evidence() -> None:
+    state = played(in_order(good=[fails(3)], base=[RESTS]))
+
+    assert kinds(state) == {"good": "unstable"}
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], [], ["good"], []]  # 6 of 200 against 0 of 200
+
+
+def test_a_reference_that_cannot_be_soaked_excuses_no_failed_request() -> None:
+    journal = start([hypothesis("good")], spec())
+    world = in_order(good=[fails(1)], base=[RESTS])
+    while not soaked(journal.state):
+        advance(journal, world)
+    spent = journal.state.spent_s
+    tight = journal.state.spec.budget.model_copy(update={"total_s": spent + 99.0})
+    short = journal.state.spec.model_copy(update={"budget": tight})
+    journal.state = journal.state.model_copy(update={"spec": short})
+    drive(journal, world)
+
+    assert kinds(journal.state) == {"good": "unstable"}
+    assert "the reference was not soaked" in journal.state.verdicts["good"].reason
+
+
+def test_a_soak_leaves_the_confirmation_its_time() -> None:
+    """With every run at 10 s: one second less than run, closing run, confirmation and soak take, and it is left out."""
+    journal = start([hypothesis("good")], spec())
+    world = World(effects=GOOD, run_sd=0.005)
+    while journal.state.calibration is None:
+        advance(journal, world)
+    state = journal.state
+    needed = state.spent_s + 10.0 * (2 + 2 * state.spec.budget.confirmation_brackets + 1) + SOAK_S
+
+    def due(total_s: float) -> float:
+        budget = state.spec.budget.model_copy(update={"total_s": total_s})
+        asked = state.spec.model_copy(update={"budget": budget})
+        return due_s(state.model_copy(update={"spec": asked}), ["good"], [])
+
+    assert due(needed) == SOAK_S
+    assert due(needed - 1) == 0.0
+
+
+def interrupted(times: int) -> CampaignState:
+    """A campaign in which the first soaks were ended by Ctrl-C."""
+    left = [None] * times
+
+    def soak(_intent: RunIntent, _nth: int) -> Soak | None:
+        return left.pop() if left else RESTS
+
+    journal = start([hypothesis("good")], spec())
+    drive(journal, World(effects=GOOD, run_sd=0.005, soak=soak))
+    return journal.state
+
+
+def test_an_interrupted_soak_is_made_again_with_the_arms_next_run() -> None:
+    state = interrupted(1)
+
+    assert [candidate for _, candidate, _ in soaked(state)] == ["good", "good"]
+    assert "soaked for 30 s" in state.verdicts["good"].reason
+    assert completed(state) == completed(interrupted(0))  # the run that was interrupted in its soak counts
+
+
+def test_an_interrupted_soak_is_no_try_and_its_absence_is_told() -> None:
+    state = interrupted(2)
+
+    assert "not soaked: the soak was interrupted" in state.verdicts["good"].reason
+    assert [purpose for purpose, _, _ in soaked(state)][-1] is Purpose.CONFIRMATION
+    assert state.headline is not None
+    assert "stable for 30 s" in state.headline.sentence
 
 
 def test_a_soak_whose_time_is_not_left_is_not_begun_and_that_is_told() -> None:
@@ -192,7 +313,7 @@ def test_a_question_asked_of_an_assay_that_knew_no_soak_has_none() -> None:
     state = fold([Event.model_validate({**first.model_dump(), "payload": payload})])
 
     assert state.spec.budget.soak_s == 0
-    assert due_s(state, ["good"]) == 0
+    assert due_s(state, ["good"], []) == 0
 
 
 def test_the_peak_is_the_point_with_most_tokens_in_flight() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -10,17 +11,21 @@ import pytest
 from benchmarks.gpu import sglang_campaign, vllm_campaign
 from rich.console import Console
 
+from assay import api
 from assay.campaign import answers
 from assay.catalogue.about import About
 from assay.catalogue.prose import prose
+from assay.errors import UsageError
 from assay.records.run import AnswerCheck
 from assay.records.spec import RANDOM_WEIGHTS, CampaignSpec, Quality, Target
 from assay.records.state import CampaignState
 from assay.render.report import report_html, report_markdown
 from assay.render.terminal import status_view
+from assay.store.reader import read_events
 from assay.store.spec_declared import differences
 from assay.store.spec_file import read_spec, write_spec
 from assay.testing.sample_state import sample_state
+from tests.cli.records import write_campaign
 
 TOLD = "nothing about quality"
 
@@ -101,3 +106,41 @@ def test_it_survives_assay_toml(tmp_path: Path) -> None:
     write_spec(tmp_path / "assay.toml", CampaignSpec(target=Target(random_weights=True)))
 
     assert read_spec(tmp_path / "assay.toml").target.random_weights
+
+
+def begun(folder: Path) -> Path:
+    """A finished campaign whose question did not say that the weights are random."""
+    return write_campaign(folder)
+
+
+def declare(folder: Path, value: str) -> None:
+    spec = folder / "assay.toml"
+    text = re.sub(r"\nrandom_weights = \w+", f"\nrandom_weights = {value}", spec.read_text(encoding="utf-8"))
+    assert f"random_weights = {value}" in text
+    spec.write_text(text, encoding="utf-8")
+
+
+def test_a_campaign_that_has_begun_takes_the_word_that_its_weights_are_random(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "campaign")
+    before = api.status(folder)
+    declare(folder, "true")
+
+    api.plan(folder)
+    after = api.status(folder)
+
+    assert not before.spec.target.has_random_weights
+    assert after.spec.target.has_random_weights
+    assert (after.verdicts, after.headline, after.spec_hash) == (before.verdicts, before.headline, before.spec_hash)
+    assert api.verify(folder).ok
+    api.plan(folder)
+    assert sum("random_weights" in event.payload for event in read_events(folder / "assay.db")) == 1
+
+
+def test_what_was_declared_of_the_weights_is_not_taken_back(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "campaign")
+    declare(folder, "true")
+    api.plan(folder)
+    declare(folder, "false")
+
+    with pytest.raises(UsageError, match=r"target\.random_weights = false \(recorded: true\)"):
+        api.plan(folder)

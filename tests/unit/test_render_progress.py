@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from assay.render.progress import PlainProgress, QuietProgress, RichProgress
+from assay.render.progress import PlainProgress, QuietProgress, RichProgress, fitted
 
 
 class Clock:
@@ -97,7 +97,7 @@ def test_an_estimate_that_moved_is_shown_beside_the_first_one() -> None:
     progress.step("b", done_s=10.0, total_s=105.0)
     assert "at first" not in shown(progress)
     progress.step("c", done_s=20.0, total_s=180.0)
-    assert "total 3 min 00 s, at first 1 min 40 s" in shown(progress)
+    assert "about 2 min 40 s left, 0 s so far (at first 1 min 40 s in all)" in shown(progress)
 
 
 def test_more_spent_than_expected_is_neither_above_100_percent_nor_a_negative_time() -> None:
@@ -108,18 +108,42 @@ def test_more_spent_than_expected_is_neither_above_100_percent_nor_a_negative_ti
     assert "about 0 s left" in text
 
 
-def test_phases_are_drawn_at_most_twice_a_second() -> None:
+def test_a_new_phase_is_drawn_at_once_for_it_may_last() -> None:
+    progress, stream = live(Clock())
+    with progress:
+        progress.step("a", done_s=0.0, total_s=100.0)
+        progress.phase("launching")
+        assert "a: launching" in stream.getvalue()
+
+
+def test_the_view_has_two_lines_and_cuts_the_step_before_what_is_done_in_it() -> None:
+    progress, _ = live(Clock())
+    progress.step("learning this box's noise: bracket 1 of 2 of the baseline against itself", done_s=0.0, total_s=7300)
+    progress.step("learning this box's noise: bracket 2 of 2 of the baseline against itself", done_s=9.0, total_s=4100)
+    progress.phase("warming up, then measuring")
+
+    lines = shown(progress).splitlines()
+
+    assert len(lines) == 2
+    assert lines[0].rstrip().endswith("(at first 2 h 01 min in all)")
+    assert lines[1] == "learning this box's noise: bracket 2 of 2 of the ba… warming up, then measuring"
+    assert fitted("screening a", "launching", 80) == "screening a: launching"
+    assert fitted("screening a", "", 80) == "screening a"
+    assert fitted("screening something", "a phase as wide as it", 30) == "a phase as wide as it"
+
+
+def test_figures_of_a_phase_are_drawn_at_most_twice_a_second() -> None:
     clock = Clock()
     progress, stream = live(clock)
     with progress:
         progress.step("a", done_s=0.0, total_s=100.0)
         for i in range(50):
             clock.now += 0.01
-            progress.phase(f"quick {i}")
+            progress.phase(f"quick: {i}")
         written = stream.getvalue()
         clock.now += 0.5
         progress.phase("slow")
-    assert "quick 48" not in written
+    assert "quick: 48" not in written
     assert "a: slow" in stream.getvalue()
 
 

@@ -13,7 +13,7 @@ from assay.records.state import CampaignState
 from assay.records.verdict import VerdictKind
 from assay.render.report import report_html, report_markdown
 from assay.render.report_facts import references
-from assay.render.words import effect_words
+from assay.render.words import effect_words, headline_words
 from assay.testing.sample_state import sample_commands, sample_latencies, sample_state, sample_variants
 
 VARIANTS = sample_variants()
@@ -108,7 +108,9 @@ def test_the_headline_comes_first_with_its_interval_and_its_runs() -> None:
     state = sample_state()
     page = Page(html_of(state))
     assert state.headline is not None
-    assert page.text.index(state.headline.sentence) < page.text.index("The question")
+    assert page.text.index(headline_words(state)) < page.text.index("The question")
+    assert "in output tokens/s" in headline_words(state)
+    assert "output_tokens_per_s" not in page.text
     assert "+40.2% [+31.9, +49.1]" in page.text
     assert "r0085\N{EN DASH}r0095" in page.text
 
@@ -123,8 +125,39 @@ def test_a_stack_that_is_not_confirmed_is_nowhere_called_confirmed() -> None:
 def test_a_failure_shows_stage_cause_the_engines_line_and_where_its_log_is() -> None:
     text = Page(html_of(sample_state())).text
     assert "kv-q8-0-without-flash-attention: blocked: incompatible" in text
-    assert "Stage: load. Exit code: 1. Log: runs/r0060/server.log" in text
+    assert "at stage load. Exit code: 1. Log: runs/r0060/server.log" in text
     assert text.count("llama_init_from_model: quantized V cache requires flash_attn to be enabled") >= 3
+
+
+def test_what_next_tells_questions_obstacles_and_where_its_link_leads() -> None:
+    page = Page(html_of(sample_state()))
+    assert "#next" in page.links
+    assert "next" in page.ids
+    told = page.text[page.text.index("What next", page.text.index("What failed or did nothing")) :]
+    assert "Measured, and not decided" in told
+    assert "In the way, and what would change that" in told
+    assert "## What next" in report_markdown(sample_state(), launch_commands={})
+
+
+def test_a_campaign_that_leaves_nothing_to_try_has_no_such_section() -> None:
+    state = sample_state().model_copy(update={"verdicts": {}, "hypotheses": []})
+    assert "What next" not in Page(html_of(state)).text
+
+
+def test_time_that_was_waited_is_told_where_time_is_told() -> None:
+    state = sample_state()
+    runs = [
+        run.model_copy(update={"outcome": run.outcome.model_copy(update={"waited_s": 100.0})})
+        if run.outcome and run.intent.run_id in {"r0002", "r0003"}
+        else run
+        for run in state.runs
+    ]
+    waited = state.model_copy(update={"runs": runs})
+    text = Page(html_of(waited)).text
+    assert "of measuring, and 3 min 20 s waited for a quiet machine; each is listed" in text
+    assert "Beside the measuring time: 3 min 20 s waited for a quiet machine ( r0002 , r0003 )." in text
+    assert "3 min 20 s waited for a quiet machine" in report_markdown(waited, launch_commands={})
+    assert "waited for a quiet machine" not in Page(html_of(state)).text
 
 
 def test_what_was_not_measured_is_a_dash_and_never_a_zero() -> None:
@@ -160,7 +193,7 @@ def test_every_section_and_chart_of_a_simulated_campaign_says_so() -> None:
     headings = re.findall(r"<h2.*?</h2>", html)
     charts = re.findall(r"<svg[^>]*>", html)
     captions = re.findall(r"<figcaption>.*?</figcaption>", html, re.DOTALL)
-    assert len(headings) == 14
+    assert len(headings) == 15
     assert len(charts) == len(captions) == 6
     assert all("SIMULATED" in part for part in [*headings, *charts, *captions])
     assert "SIMULATED" not in html_of(sample_state())

@@ -28,6 +28,18 @@ def views(name: str) -> list[RenderableType]:
     return [*shown, terminal.status_view(state, 75.0), terminal.todo_table(todo(state))]
 
 
+def test_the_status_tells_time_that_was_waited_beside_the_time_that_was_measured() -> None:
+    state = sample_state()
+    first, *rest = state.runs
+    assert first.outcome is not None
+    waited = first.model_copy(update={"outcome": first.outcome.model_copy(update={"waited_s": 200.0})})
+
+    told = " ".join(drawn(terminal.status_view(state.model_copy(update={"runs": [waited, *rest]}), 0.0)).split())
+
+    assert "measured, and 3 min 20 s waited for a quiet machine" in told
+    assert "waited" not in drawn(terminal.status_view(state, 0.0))
+
+
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", VARIANTS)
 def test_no_line_is_longer_than_the_terminal_and_no_control_code_is_written(name: str, width: int) -> None:

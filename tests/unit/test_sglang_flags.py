@@ -14,6 +14,7 @@ import pytest
 from assay.engines import declared_flags
 from assay.engines.sglang_in_force import contradiction
 from assay.engines.sglang_log import facts, fallbacks
+from assay.engines.sglang_state import reported
 from assay.flags import from_help, history
 from assay.flags.help_text import joined, parse_argparse
 from assay.flags.spec import FlagSpec
@@ -109,6 +110,8 @@ def test_a_log_tells_facts_and_each_second_thought_once() -> None:
     ]
 
 
+NOW = {"version": "0.5.17"}
+GOING = "'--disable-cuda-graph' is deprecated and will be removed in a future release. Use '--cuda-graph-x' instead."
 DP8 = {"enable_dp_attention": True, "dp_size": 8}
 
 
@@ -163,6 +166,17 @@ DP8 = {"enable_dp_attention": True, "dp_size": 8}
         ({"--num-continuous-decode-steps": 4}, {"version": "0.5.23"}, [], "no code outside argument handling"),
         ({"--num-continuous-decode-steps": 4}, {"version": "0.3.4"}, [], None),
         ({"--num-continuous-decode-steps": 4}, {}, [], None),
+        # Deprecated flags, which their version turns into others.
+        ({"--cuda-graph-max-bs": 64}, NOW | {"cuda_graph_config.decode.max_bs": 64}, [], None),
+        ({"--cuda-graph-max-bs": 64}, NOW | {"cuda_graph_config.decode.max_bs": 32}, [], "decode.max_bs = 32"),
+        ({"--cuda-graph-bs": "1 2"}, NOW | {"cuda_graph_bs_decode": [1, 2]}, [], None),
+        ({"--disable-cuda-graph": True}, NOW | {"cuda_graph_config.decode.backend": "disabled"}, [GOING], None),
+        ({"--disable-cuda-graph": True}, NOW | {"cuda_graph_config.decode.backend": "full"}, [GOING], "= full"),
+        ({"--enable-flashinfer-allreduce-fusion": True}, NOW | {"enable_flashinfer_allreduce_fusion": False}, [], None),
+        ({"--enable-flashinfer-trtllm-moe": True}, {"version": "0.5.4", "moe_runner_backend": "triton"}, [], "triton"),
+        ({"--enable-dp-attention": True}, {"version": "0.5.23", "enable_dp_attention": False}, [], None),
+        ({"--disable-cuda-graph": True}, {}, [GOING], None),
+        ({"--enable-mscclpp": True}, {}, ["--enable-mscclpp is deprecated and has no effect"], "has no effect"),
     ],
 )
 def test_a_flag_is_accused_only_where_the_servers_own_word_contradicts_it(
@@ -171,3 +185,57 @@ def test_a_flag_is_accused_only_where_the_servers_own_word_contradicts_it(
     said = contradiction(flags, effective, lines)  # type: ignore[arg-type] - flags of the table above
 
     assert (said is None) if words is None else (words in str(said)), said
+
+
+def test_the_scheduler_s_word_counts_more_than_the_launcher_s() -> None:
+    info = {
+        "attention_backend": None,
+        "disable_overlap_schedule": False,
+        "api_key": "secret",
+        "internal_states": [
+            {
+                "attention_backend": "fa3",
+                "disable_overlap_schedule": True,
+                "api_key": "secret",
+                "env_vars": {"HF_TOKEN": "secret"},
+                "memory_usage": {"weight": 51.25, "graph": {"decode": 1.5, "prefill": 0.25}, "token_capacity": 4096},
+            }
+        ],
+        "version": "0.5.17",
+    }
+
+    assert reported(info) == {
+        "attention_backend": "fa3",
+        "disable_overlap_schedule": True,
+        "version": "0.5.17",
+        "state.weight": 51.25,
+        "state.graph": 1.75,
+        "state.token_capacity": 4096,
+    }
+    assert reported({**info, "internal_states": []})["disable_overlap_schedule"] is False
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("Capture cuda graph bs [1, 2, 4, 160]", "log.largest_graph", 160),
+        (
+            "Capture target decode CUDA graph begin. backend=full, num_tokens_per_req=1, bs=[1, 2, 256], avail=9 GB",
+            "log.largest_graph",
+            256,
+        ),
+        ("Using KV cache dtype: torch.float8_e4m3fn", "log.kv_dtype", "float8_e4m3fn"),
+        (
+            "Using hybrid attention backend for decode and prefill: decode_backend=flashinfer, prefill_backend=fa3.",
+            "log.prefill_attention",
+            "fa3",
+        ),
+        (
+            "Try DeepGEMM JIT Compiling for <GROUPED_GEMM_NT_F8F8BF16_MASKED> N=4096, K=7168, num_groups=32 with",
+            "log.deep_gemm",
+            "GROUPED_GEMM_NT_F8F8BF16_MASKED",
+        ),
+    ],
+)
+def test_a_log_tells_what_runs_in_the_wording_of_each_version(line: str, key: str, value: object) -> None:
+    assert facts(f"[2026-02-03 10:00:00 TP0] {line}")[key] == value

@@ -266,7 +266,7 @@ def _objection(known: Knowledge, flags: Flags) -> str | None:
         if found.spec is None or found.abbreviated:
             return f"{known.dialect.title} {known.version} has no flag {name}"
         if found.key is None and value is not False:
-            problem = misuse(found.spec, [] if value is True else [str(value)])
+            problem = misuse(found.spec, [] if value is True else [str(value)], known.dialect.engine)
             if problem:
                 return f"{name} {problem}"
     return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assay.records.attribution import Characterization, MeasuredRun
     from assay.records.ceilings import Ceilings
     from assay.records.device import Box
+    from assay.records.estimate import Routing
     from assay.records.machine import Machine
     from assay.records.model_shape import ModelShape
     from assay.records.state import CampaignState, RunRecord
@@ -46,6 +47,8 @@ class Question:
     watch_s: float = WATCH_S
     again: bool = False
     """Measure the ceilings anew."""
+    routing: Routing | None = None
+    """How tokens choose experts; None: as the record's weights do, else evenly."""
 
 
 @dataclass(slots=True)
@@ -147,7 +150,7 @@ def _hardware(
     if box is None:
         return of_cpu(shape, ceilings, threads or 1, question.context_tokens)
     as_served = served(found.state, found.record.intent.arm) if found.state and found.record else None
-    return of_box(shape, box, question.context_tokens, as_served)
+    return of_box(shape, box, question.context_tokens, as_served, question.routing)
 
 
 def _campaign(question: Question, found: Found) -> Question:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from assay.records.attribution import Attribution, Characterization, Efficiency, MeasuredRun
     from assay.records.ceilings import Ceilings
     from assay.records.device import Box
-    from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, Range, StepEstimate
+    from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, Range, Routing, StepEstimate
     from assay.records.held_load import HeldLoad, MeasuredLoad
     from assay.records.model_shape import ModelShape
 
@@ -42,16 +42,25 @@ class Hardware:
     box: Box | None = None
     room: Callable[[int], int] | None = None
     """Sequences of so many tokens that the cache holds; None: not known."""
+    random_weights: bool = False
+    """Experts are chosen by random weights."""
 
 
-def of_box(shape: ModelShape, box: Box, context_tokens: int | None, served: Served | None = None) -> Hardware:
+def of_box(
+    shape: ModelShape,
+    box: Box,
+    context_tokens: int | None,
+    served: Served | None = None,
+    routing: Routing | None = None,
+) -> Hardware:
     """A box known by its data sheets and published measurements.
 
     Args:
         shape: the model.
         box: the devices.
         context_tokens: of each sequence; None: the usual number.
-        served: layout, cache and memory; None: as `assay estimate` takes them where nothing is said.
+        served: layout, cache, memory, scheduling; None: as `assay estimate` takes them where nothing is said.
+        routing: how tokens choose experts; None: as the served weights do, else evenly.
 
     Raises:
         UsageError: too little is known of the device, or the layout is impossible on it.
@@ -63,12 +72,19 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None, served: Serv
     element = served.cache_bytes_per_element if served else CACHE_BYTES
     layout = _layout(shape, box, served, fraction, element)
     used = layout_choice.used(box, layout)
+    host = served.host if served else None
+    is_random = routing is None and served is not None and served.routing is not None and shape.is_moe
+    routing = routing or (served.routing if served else None)
 
     def at(point: OperatingPoint) -> StepEstimate:
-        return step.estimate(shape, used, layout, point, cache_bytes_per_element=element)
+        return step.estimate(
+            shape, used, layout, point, cache_bytes_per_element=element, host=host, routing=routing
+        )  # fmt: skip
 
     def with_prompts(decode: OperatingPoint, prompts: OperatingPoint) -> StepEstimate:
-        return mixed.estimate(shape, used, layout, decode, prompts, cache_bytes_per_element=element)
+        return mixed.estimate(
+            shape, used, layout, decode, prompts, cache_bytes_per_element=element, host=host, routing=routing
+        )  # fmt: skip
 
     def efficiency(at_point: StepEstimate, tokens_per_s: float) -> Efficiency:
         return Efficiency(
@@ -91,6 +107,7 @@ def of_box(shape: ModelShape, box: Box, context_tokens: int | None, served: Serv
         mixed=with_prompts,
         box=used,
         room=_room(shape, used, layout, fraction, element),
+        random_weights=is_random,
     )
 
 
@@ -203,7 +220,7 @@ def explained(answer: Characterization, hardware: Hardware, ceilings: Ceilings |
                     [
                         *answer.notes,
                         *characterize_step.not_held(answer, hardware.starts_s),
-                        *_serial_host(answer.run, run_point, hardware),
+                        *_host_words(answer.run, run_point, hardware),
                         *points[0].notes,
                     ]
                 )
@@ -229,15 +246,22 @@ def _held(load: MeasuredLoad, run: MeasuredRun, hardware: Hardware) -> HeldLoad:
     )
 
 
-def _serial_host(run: MeasuredRun | None, step: StepEstimate | None, hardware: Hardware) -> list[str]:
-    """What the expected times of a run on GPUs do not know."""
-    if run is None or not run.loads or step is None or hardware.box is None:
+def _host_words(run: MeasuredRun | None, step: StepEstimate | None, hardware: Hardware) -> list[str]:
+    """How the expected times of a run on GPUs take scheduling, and experts that random weights choose."""
+    from assay.roofline import host as hosts
+
+    if run is None or not run.loads or step is None or step.host is None or step.host_time is None:
         return []
+    ahead_s, rest_s = (1e3 * part(step.host_time).mid for part in (hosts.ahead_s, hosts.rest_s))
+    overlapped = step.host.scheduling == "overlapped"
     told = (
-        f"the host's part of a step, {1e3 * step.overhead_s.mid:.3g} ms expected, is added to its kernels: an engine "
-        "that schedules asynchronously (as vLLM and SGLang can) hides it behind them, and may be that much faster"
+        f"{step.host.words}: of the host's work for a step {ahead_s:.3g} ms are expected to "
+        f"{'hide behind kernels' if overlapped else 'delay its kernels'}, and {rest_s:.3g} ms to delay them in any case"
     )
-    return [told]
+    if not hardware.random_weights:
+        return [told]
+    skewed = "random weights choose experts unevenly: the step is estimated as such weights were seen to choose them"
+    return [told, f"{skewed} (Zipf's law, exponent {step.routing.exponent:g}), not evenly"]
 
 
 def _added_s(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _FRACTIONS = ("--mem-fraction-static", "--gpu-memory-utilization")
 _FRACTION = 0.9
+_MAX_OPTIONS_CHARACTERS = 1_000_000
 _MASK_AFTER = frozenset({"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"})
 
 
@@ -69,6 +70,7 @@ def doctor(question: Question) -> DoctorReport:
     checked = check(
         command,
         known.knowledge,
+        options=_options(command, known),
         model=model_facts(shape) if shape else None,
         box=_box_facts(box, question) or _gpus_here(question, known),
         cache_tokens=_cache_tokens(shape, box, command, known.knowledge),
@@ -113,7 +115,7 @@ def _known(found: Found, question: Question) -> _Known:
 
 
 def _recorded(knowledge: Knowledge, version_from: str) -> _Known:
-    from assay.flags.versions import key
+    from assay.flags.versions import key, release
 
     known = _Known(knowledge=knowledge, version_from=version_from)
     if not knowledge.specs:
@@ -123,7 +125,7 @@ def _recorded(knowledge: Knowledge, version_from: str) -> _Known:
     oldest, newest = knowledge.past.checked[0], knowledge.past.newest
     if key(knowledge.version) < key(oldest):
         known.notes.append(f"{knowledge.version} is older than everything recorded; {oldest} stands for it")
-    elif key(knowledge.version)[:3] > key(newest)[:3]:
+    elif release(knowledge.version) > release(newest):
         known.notes.append(f"{knowledge.version} is newer than everything recorded; {newest} stands for it")
     return known
 
@@ -147,6 +149,30 @@ def _installed(found: Found) -> _Known | None:
     if installed.package is not None:
         known.unread = unread_flags(installed, found, known.knowledge)
     return known
+
+
+def _options(command: Launch, known: _Known) -> dict[str, Any] | None:
+    """The file of options that the command names; None, and a note, where it cannot be read here."""
+    from pathlib import Path
+
+    import yaml
+
+    from assay.flags.check import config_flag
+
+    flag = config_flag(command, known.knowledge)
+    if flag is None:
+        return None
+    path = Path(flag.values[-1]).expanduser()
+    try:
+        with path.open(encoding="utf-8") as file:
+            content = yaml.safe_load(file.read(_MAX_OPTIONS_CHARACTERS)) or {}
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        reason = "is not here" if isinstance(error, FileNotFoundError) else f"cannot be read: {str(error)[:120]}"
+        known.notes.append(f"{path} ({flag.name}) {reason}: its entries were not checked")
+        return None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} ({flag.name}) holds no options", hint="it is a YAML file of `option: value` lines")
+    return content
 
 
 def _shape(named: str | None, *, asked: bool) -> ModelShape | None:

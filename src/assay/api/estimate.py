@@ -10,7 +10,7 @@ from assay.api import estimate_parts as parts
 
 if TYPE_CHECKING:
     from assay.records.device import Device
-    from assay.records.estimate import Layout, Routing
+    from assay.records.estimate import Host, Layout, Routing
     from assay.records.estimate_report import EstimateReport, Load
     from assay.roofline.search_report import SearchReport
 
@@ -36,6 +36,7 @@ def estimate(
     memory_fraction: float = 0.9,
     measured: Path | None = None,
     devices: Path | None = None,
+    host: Host | None = None,
 ) -> EstimateReport:
     """What a model would do on a box, from arithmetic alone: nothing is started.
 
@@ -50,6 +51,7 @@ def estimate(
         memory_fraction: part of the memory that the engine may use.
         measured: a JSON file of ceilings measured here, which go before what is known.
         devices: a folder of more devices.
+        host: how the engine schedules; None: as engines of today do by default.
 
     Raises:
         UsageError: model or box unknown, layout impossible, or it does not fit into the memory.
@@ -67,6 +69,7 @@ def estimate(
         routing=routing or Routing(),
         cache_bytes=CACHE_BYTES[cache_dtype],
         memory_fraction=memory_fraction,
+        host=host,
     )
     choice = parts.choose_layout(setting, layout)
     box = layout_choice.used(setting.box, choice.layout)
@@ -111,6 +114,7 @@ def search_layouts(
     memory_fraction: float = 0.9,
     measured: Path | None = None,
     devices: Path | None = None,
+    host: Host | None = None,
 ) -> SearchReport:
     """Layouts, and formats of weights that the device computes in, with the most expected output tokens/s first.
 
@@ -126,6 +130,7 @@ def search_layouts(
         memory_fraction: part of the memory that the engine may use.
         measured: a JSON file of ceilings.
         devices: a folder of more devices.
+        host: as of `estimate`.
 
     Raises:
         UsageError: model or box unknown, a load without prompts and answers, or nothing fits into the memory.
@@ -144,6 +149,7 @@ def search_layouts(
         routing=routing or Routing(),
         cache_bytes=CACHE_BYTES[cache_dtype],
         memory_fraction=memory_fraction,
+        host=host,
     )
     used = min(gpus or setting.box.count, setting.box.count)
     found = search.rank(
@@ -157,6 +163,7 @@ def search_layouts(
         memory_fraction=memory_fraction,
         cache_bytes_per_element=setting.cache_bytes,
         routing=setting.routing,
+        host=host,
         limit=MANY,
     )
     parts.refuse_if_nothing_fits(setting, used, found=bool(found.candidates or found.misses))
@@ -187,6 +194,7 @@ def search_layouts(
             *parts.too_long(setting),
             *setting.shape.assumed,
             *search_report.layout_notes(setting.shape, listed),
+            parts.scheduling_words(host),
             parts.EVERY_ESTIMATE,
             CONVERTED,
         ],

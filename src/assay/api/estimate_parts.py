@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assay.records.device import Box
-    from assay.records.estimate import Layout, MemoryBudget, OperatingPoint, Routing, StepEstimate
+    from assay.records.estimate import Host, Layout, MemoryBudget, OperatingPoint, Routing, StepEstimate
     from assay.records.estimate_report import Load, ModelFacts, ServingPoint
     from assay.records.model_shape import ModelShape
     from assay.roofline.layout_choice import Choice
@@ -34,6 +34,8 @@ class Setting:
     routing: Routing
     cache_bytes: float
     memory_fraction: float
+    host: Host | None = None
+    """How the engine schedules; None: as engines of today do by default."""
 
 
 def box_of(on: str, measured: Path | None, devices: Path | None) -> Box:
@@ -140,6 +142,7 @@ def point_at(setting: Setting, box: Box, layout: Layout, memory: MemoryBudget, a
             point,
             routing=setting.routing,
             cache_bytes_per_element=setting.cache_bytes,
+            host=setting.host,
         )
 
     decode = at(OperatingPoint(phase="decode", sequences=running, context_tokens=setting.load.context_tokens))
@@ -193,10 +196,19 @@ def facts_of(setting: Setting) -> ModelFacts:
 def assumptions_of(setting: Setting, memory: MemoryBudget, point: ServingPoint) -> list[str]:
     """Everything that anybody assumed on the way, each once; what every estimate assumes, last."""
     prompts = point.prompts.notes if point.prompts else []
-    found = [*too_long(setting), *setting.shape.assumed, *memory.notes, *point.decode.notes, *prompts, EVERY_ESTIMATE]
+    found = [*too_long(setting), *setting.shape.assumed, *memory.notes, *point.decode.notes, *prompts]
+    found += [scheduling_words(point.decode.host), EVERY_ESTIMATE]
     if setting.shape.is_moe and setting.routing.law == "uniform":
         found.append("Tokens choose experts evenly: real routing is skewed (try --routing zipf:1.0).")
     return list(dict.fromkeys(found))
+
+
+def scheduling_words(host: Host | None) -> str:
+    """How the engine's host is taken to share a step with the device."""
+    from assay.roofline.host import UNKNOWN
+
+    words = (host or UNKNOWN).words
+    return f"{words[0].upper()}{words[1:]}: --engine and --scheduling say otherwise."
 
 
 def too_long(setting: Setting) -> list[str]:

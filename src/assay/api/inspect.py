@@ -74,6 +74,7 @@ def verify(folder: Path) -> Verification:
 
 def report(folder: Path) -> ReportPaths:
     """Write report/index.html and report/report.md from the record."""
+    from assay.api.bottleneck import bottlenecks
     from assay.api.rehearse import step_facts
     from assay.records.views import ReportPaths
     from assay.render.report import report_html, report_markdown
@@ -82,9 +83,9 @@ def report(folder: Path) -> ReportPaths:
     state = status(folder)
     commands = _launch_commands(folder, state)
     latencies = _latencies(folder, state)
-    step = step_facts(state)
-    html = report_html(state, launch_commands=commands, latencies=latencies, step=step)
-    markdown = report_markdown(state, launch_commands=commands, step=step)
+    step, parts = step_facts(state), bottlenecks(state)
+    html = report_html(state, launch_commands=commands, latencies=latencies, step=step, bottlenecks=parts)
+    markdown = report_markdown(state, launch_commands=commands, step=step, bottlenecks=parts)
     target = folder / "report"
     try:
         target.mkdir(parents=True, exist_ok=True)

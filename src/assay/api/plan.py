@@ -67,11 +67,13 @@ def shortfall(state: CampaignState) -> str | None:
             f"{total} the calibration alone is expected to take {duration_words(expected_s)} "
             f"({budget.calibration_brackets} brackets), launches being a guess: probably no candidate will be tried"
         )
-    if budget.soak_s > budget.total_s - expected_s:
+    # A soak leaves the confirmation its time (`assay.plan.soaking.in_budget`).
+    kept_s = (2 * budget.confirmation_brackets + 3) * assumed_run_s(state.spec, state.model.size_bytes)
+    if budget.soak_s and budget.soak_s > budget.total_s - expected_s - kept_s:
         return (
             f"{total} a soak of budget.soak_s ({duration_words(budget.soak_s)}) does not fit beside the calibration "
-            f"(about {duration_words(expected_s)}): what is adopted will not be soaked; raise budget.total_s or lower "
-            "budget.soak_s"
+            f"(about {duration_words(expected_s)}) and the confirmation (about {duration_words(kept_s)}): what is "
+            "adopted will not be soaked; raise budget.total_s or lower budget.soak_s"
         )
     return None
 
@@ -86,7 +88,7 @@ def _planned(folder: Path, record: Any, catalogue: Path | None) -> CampaignState
     if not record.events():
         record.append(EventKind.CAMPAIGN_CREATED, _created(_spec(folder)))
     state = fold(record.events())
-    _refuse_changed_spec(folder, _spec(folder, declared=state.spec), state)
+    declares = _declares_random_weights(folder, state)
     documents = FolderDocuments(folder)
     passed_over, earlier = state.passed_over, state.earlier_scores
     reasoning: dict[str, Any] = {}
@@ -99,13 +101,14 @@ def _planned(folder: Path, record: Any, catalogue: Path | None) -> CampaignState
         reasoning = {"reasoning": found.reasoning.model_dump(mode="json")}
     hypotheses = [_searchable(state, hypothesis) for hypothesis in documents.read()]
     refuse_secret_deltas(hypotheses)
-    if not state.planned or settled(hypotheses, state.dials) != state.hypotheses:
+    if not state.planned or declares or settled(hypotheses, state.dials) != state.hypotheses:
         dumped = [hypothesis.model_dump(mode="json") for hypothesis in hypotheses]
         payload = {
             "hypotheses": dumped,
             "passed_over": passed_over,
             "earlier_scores": [one.model_dump(mode="json") for one in earlier],
             **reasoning,
+            **({"random_weights": True} if declares else {}),
         }
         record.append(EventKind.PLAN_WRITTEN, payload)
         state = fold(record.events())
@@ -211,6 +214,20 @@ def _found(folder: Path, state: CampaignState, catalogue: Path | None) -> Plan:
         entries, spec, state.machine, state.build, state.model,
         lambda flags: engine.check_flags(state.build, flags), situation=situation, findings=findings(situation),
     )  # fmt: skip
+
+
+def _declares_random_weights(folder: Path, state: CampaignState) -> bool:
+    """Whether assay.toml says of a campaign that exists that its weights are random; any other change is refused.
+
+    It moves no threshold and changes no measured number: it only says what the answers are worth. Who finds out late
+    that a checkpoint was made up may say so at any time; to take it back would need another model.
+    """
+    spec = _spec(folder, declared=state.spec)
+    declares = spec.target.random_weights and not state.spec.target.random_weights
+    if declares:
+        spec = spec.model_copy(update={"target": spec.target.model_copy(update={"random_weights": False})})
+    _refuse_changed_spec(folder, spec, state)
+    return declares
 
 
 def _refuse_changed_spec(folder: Path, spec: CampaignSpec, state: CampaignState) -> None:

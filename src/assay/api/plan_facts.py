@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.records.base import Flags, FlagValue
     from assay.records.device import Box
     from assay.records.doctor import Finding, Launch
+    from assay.records.estimate import Host
     from assay.records.machine import EngineBuild, Machine, ModelFacts
     from assay.records.model_shape import ModelShape
     from assay.records.snapshot import MachineSnapshot
@@ -39,6 +40,9 @@ SETTINGS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 """What each engine calls the settings that the estimate needs."""
 SETTINGS["rehearsal"] = SETTINGS["sglang"]
+PREFIX_CACHE = {"sglang": ("--disable-radix-cache", False), "vllm": ("--enable-prefix-caching", True)}
+"""Switches of the prefix cache, which is on by default, and how each stands when it is. Sources: SGLang, its page
+"Server Arguments"; vLLM, `vllm.config.CacheConfig.enable_prefix_caching`. The simulated engine has no such cache."""
 ALL_EXPERTS = {"vllm": "--enable-expert-parallel"}
 """Switches that spread the experts over every rank."""
 KINDS: dict[str, Literal["inert", "refused", "note"]] = {
@@ -61,6 +65,7 @@ def situation_of(
     folder: Path | None = None,
     snapshot: MachineSnapshot | None = None,
     on: str | None = None,
+    shape: ModelShape | None = None,
 ) -> Situation:
     """Everything that can be found out of a target without starting it.
 
@@ -72,12 +77,13 @@ def situation_of(
         folder: the campaign's: tuned kernel configurations are looked for in it.
         snapshot: the machine as it is now.
         on: a box to plan for in place of this machine's GPUs.
+        shape: the model's, where it is known already (a record has it); None: its files are read.
     """
     from assay.plan.situation import Situation
     from assay.plan.target_step import target_step
 
     missing: dict[str, str] = {}
-    shape = _shape(model, spec, missing)
+    shape = shape or shape_of(model, spec, missing)
     served = served_of(spec, build)
     box = box_of(spec, machine, on, missing)
     step = None
@@ -105,7 +111,8 @@ def _tuned(folder: Path | None, engine: str) -> str | None:
     return str(found.resolve()) if found and any(found.glob(pattern)) else None
 
 
-def _shape(model: ModelFacts, spec: CampaignSpec, missing: dict[str, str]) -> ModelShape | None:
+def shape_of(model: ModelFacts, spec: CampaignSpec, missing: dict[str, str]) -> ModelShape | None:
+    """The model's shape by its files, else by the names it goes by; None with the reason in `missing`."""
     from assay import models
 
     problem = ""
@@ -135,11 +142,23 @@ def box_of(spec: CampaignSpec, machine: Machine, on: str | None, missing: dict[s
         return None
 
 
+def host_of(spec: CampaignSpec, build: EngineBuild) -> Host:
+    """How the engine schedules and launches, by its version and the baseline's flags."""
+    from assay.plan import spellings
+    from assay.roofline import scheduling
+
+    told = {name: spellings.value(build, spec.target.flags, name) for name in scheduling.READ}
+    given = {name: value for name, value in told.items() if value is not None}
+    return scheduling.host_of(build.engine, build.version, given | dict(spec.target.env))
+
+
 def served_of(spec: CampaignSpec, build: EngineBuild) -> Served | None:
     """Layout and limits that the baseline's flags name; None for engines whose steps are not estimated."""
+    from assay.api.measured_loads import shares_steps
     from assay.plan import spellings
     from assay.plan.target_step import Served
     from assay.records.estimate import Layout
+    from assay.roofline.experts import RANDOM_WEIGHTS
 
     names = SETTINGS.get(build.engine)
     if names is None:
@@ -157,7 +176,20 @@ def served_of(spec: CampaignSpec, build: EngineBuild) -> Served | None:
         memory_fraction=float(fraction) if isinstance(fraction, int | float) and 0 < fraction <= 1 else MEMORY_FRACTION,
         cache_bytes_per_element=1.0 if "fp8" in str(given("cache", "")) else 2.0,
         running_limit=limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None,
+        host=None if build.engine == "rehearsal" else host_of(spec, build),  # its own version is no engine's
+        shares_steps=shares_steps(build, spec.target.flags),
+        routing=RANDOM_WEIGHTS if spec.target.random_weights else None,
+        caches_prefixes=_caches_prefixes(spec, build),
     )
+
+
+def _caches_prefixes(spec: CampaignSpec, build: EngineBuild) -> bool:
+    from assay.plan import spellings
+
+    if build.engine not in PREFIX_CACHE:
+        return build.engine != "rehearsal"
+    switch, on = PREFIX_CACHE[build.engine]
+    return bool(spellings.value(build, spec.target.flags, switch, default=on)) is on
 
 
 def _size(value: FlagValue | None) -> int:

@@ -66,8 +66,9 @@ def step_facts(state: CampaignState) -> StepFacts | None:
         return None
 
 
-def _step_facts(state: CampaignState) -> StepFacts:
-    from assay.models import load
+def _step_facts(state: CampaignState) -> StepFacts | None:
+    from assay.api.plan_facts import shape_of
+    from assay.plan.target_step import load_of
     from assay.probes.devices import box as named_box
     from assay.records.estimate import OperatingPoint
     from assay.records.rehearsal import StepFacts
@@ -75,18 +76,21 @@ def _step_facts(state: CampaignState) -> StepFacts:
     from assay.roofline import mechanisms, memory, step
 
     given = {name.removeprefix("--").replace("-", "_"): value for name, value in state.spec.target.flags.items()}
-    shape, box, layout = load(state.model.path), named_box(str(given["box"])), layout_of(given)
+    shape = state.shape or shape_of(state.model, state.spec, {})  # the file may be on the machine that measured
+    if shape is None:
+        return None
+    box, layout = named_box(str(given["box"])), layout_of(given)
     element = element_bytes(given)
     budget = memory.budget(
         shape, box, layout, memory_fraction=float(given.get("mem_fraction_static", 0.9)),
         cache_bytes_per_element=element,
     )  # fmt: skip
     workload = state.spec.workload
-    prompt, answer = (sum(bounds) / 2 for bounds in (workload.prompt_tokens, workload.output_tokens))
-    each = math.ceil(prompt + answer)
+    load = load_of(workload, caches_prefixes=False)  # the simulated engine has no prefix cache
+    each = load.reserved_tokens
     limit = given.get("max_running_requests")
     running = max(1, min(workload.concurrency, budget.sequences(each), int(limit) if limit else workload.concurrency))
-    point = OperatingPoint(phase="decode", sequences=running, context_tokens=round(prompt + answer / 2))
+    point = OperatingPoint(phase="decode", sequences=running, context_tokens=load.context_tokens)
     found = step.estimate(shape, box, layout, point, cache_bytes_per_element=element)
     return StepFacts(
         step=found,

@@ -23,7 +23,9 @@ def _contradicted(bench: Bench, intent: RunIntent, effective: dict[str, Any]) ->
     env = {**bench.target.env, **intent.arm.env}
     for hypothesis in bench.state.hypotheses:
         if hypothesis.id in intent.arm.deltas and (
-            said := refuted(hypothesis.optimization.verify, intent.arm.flags, env, effective)
+            said := refuted(
+                hypothesis.optimization.verify, intent.arm.flags, env, effective, engine=bench.target.engine
+            )
         ):
             return f"{hypothesis.id} is not in force: {said}"
     return None

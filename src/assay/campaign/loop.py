@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from assay.campaign.bench import RUN_TOKEN, Bench
-from assay.campaign.run_protocol import make_run
+from assay.campaign.run_protocol import make_run, soak_interrupted
 from assay.errors import ApprovalNeeded, EngineError, MeasurementError
-from assay.plan import soaking
 from assay.plan.next_step import next_step
 from assay.plan.proof import unproved
 from assay.plan.remaining import remaining_s
+from assay.plan.soak_words import told
 from assay.plan.steps import (
     AskApproval,
     Done,
@@ -41,6 +41,7 @@ def run_campaign(bench: Bench, *, max_runs: int | None = None) -> CampaignState:
         MeasurementError: the baseline cannot be measured validly.
     """
     recover(bench)
+    _tell_kept(bench)
     made, first_run = 0, len(bench.state.runs)
     while not isinstance(step := next_step(bench.state, first_run=first_run), Done):
         if isinstance(step, MakeRun):
@@ -68,6 +69,17 @@ def recover(bench: Bench) -> list[str]:
         bench.progress.result(f"{run.intent.run_id} {reason}")
         closed.append(run.intent.run_id)
     return closed
+
+
+def _tell_kept(bench: Bench) -> None:
+    """Where the last session ended within a soak: its run counts, and what becomes of the soak."""
+    last = bench.state.runs[-1] if bench.state.runs else None
+    if last is None or last.outcome is None or not soak_interrupted(last.intent, last.outcome):
+        return
+    bench.progress.result(
+        f"{last.intent.run_id} {last.intent.arm.label}: its measurement was complete and counts; the soak alone was "
+        "interrupted, and is made again with the next run of the same configuration"
+    )
 
 
 def _end_left(bench: Bench, run: RunRecord) -> str:
@@ -145,7 +157,7 @@ def _tell_run(bench: Bench, outcome: RunOutcome, label: str) -> None:
     if outcome.status is not RunStatus.OK:
         bench.progress.result(f"{outcome.run_id} {label}: {outcome.status}: {outcome.reason}", good=False)
     elif outcome.soak is not None and not outcome.soak.passed:
-        bench.progress.result(f"{outcome.run_id} {label}: {soaking.told(outcome.soak)}", good=False)
+        bench.progress.result(f"{outcome.run_id} {label}: {told(outcome.soak)}", good=False)
 
 
 def _record_verdict(bench: Bench, verdict: Verdict) -> None:

@@ -30,6 +30,9 @@ from assay.records.spec import Workload
 
 RELEVANT = 4096
 """Longest text value of the effective configuration that is kept."""
+CUT_SHORT = "every gate passed; its soak was interrupted by Ctrl-C and says nothing"
+"""Reason of a run whose measurement was complete when it was interrupted."""
+INTERRUPTED = {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}
 
 
 def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
@@ -47,9 +50,17 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
         log = f"runs/{intent.run_id}/server.log"
         facts = _failed(Failure(stage="under-load", cause=Cause.REQUESTS_REFUSED, line=refused.message, log=log))
     except KeyboardInterrupt:
-        _end(bench, intent, {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}, began)
+        _end(bench, intent, {**INTERRUPTED, "waited_s": waited_s}, began)
         raise
-    return _end(bench, intent, {**facts, "waited_s": waited_s}, began)
+    outcome = _end(bench, intent, {**facts, "waited_s": waited_s}, began)
+    if soak_interrupted(intent, outcome):
+        raise KeyboardInterrupt
+    return outcome
+
+
+def soak_interrupted(intent: RunIntent, outcome: RunOutcome) -> bool:
+    """Whether a run was measured whole, and only the soak after it was ended by Ctrl-C."""
+    return outcome.status is RunStatus.OK and intent.soak_s > 0 and outcome.soak is None
 
 
 def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> RunOutcome:
@@ -125,7 +136,10 @@ def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
     """What is added to a run that counts by its soak; a server that dies in it makes it a run that failed."""
     began = time.monotonic()
     seed = intent.seed + zlib.crc32(b"soak")  # prompts of its own: none is in the prefix cache yet
-    found = soak(bench, intent, server, lambda workload, alive: _load(bench, seed, server, workload, alive))
+    try:
+        found = soak(bench, intent, server, lambda workload, alive: _load(bench, seed, server, workload, alive))
+    except KeyboardInterrupt:  # what was measured before it is whole
+        return {"reason": CUT_SHORT}
     if (failure := server.failure()) is not None:
         failed = _failed(failure)
         lived = f", {time.monotonic() - began:.0f} s into a soak at peak load"

@@ -3,7 +3,7 @@
 An error: a version inside of what the entry says lacks a flag or variable, refuses a value, or reads it nowhere (unless
 the entry is known to do nothing). A warning: a version outside would take it all the same, or takes it under protest
 (deprecated). What is recorded: SGLang and vLLM wheels (flags, choices, dead flags, environment variables), the help of
-the embedded llama.cpp, the options of one commit of TensorRT-LLM's `trtllm-serve`, and those of its YAML file.
+the embedded llama.cpp, the options of TensorRT-LLM's `trtllm-serve` in four versions, and those of its YAML file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from assay.catalogue.entry_file import Entry, EntryFile
 from assay.flags.dialect import dialects
 from assay.flags.history import History, history
 from assay.flags.knowledge import Knowledge, from_history
-from assay.flags.options import option_of, options
+from assay.flags.options import options, path_of
 from assay.flags.spec import FlagSpec
 from assay.flags.values import misuse
 from assay.flags.versions import within as between
@@ -89,7 +89,8 @@ def _best(inside: Entry, engine: str, version: str) -> list[tuple[Literal["error
 def _inside(one: Optimization, engine: str, version: str) -> Iterator[tuple[Literal["error", "warning"], str]]:
     known = _known(engine, version)
     for name, value in one.flags.items():
-        yield from _option(engine, name, value) if options(engine) and "." in name else _flag(one, known, name, value)
+        is_option = bool(options(engine)) and "." in name
+        yield from _option(engine, version, name, value) if is_option else _flag(one, known, name, value)
     for name in one.remove_flags:
         if not _ever(known.past, name):
             yield "error", f"has no {name} to remove, nor has any recorded version"
@@ -98,13 +99,18 @@ def _inside(one: Optimization, engine: str, version: str) -> Iterator[tuple[Lite
             yield "error", f"no file names the variable {name}"
 
 
-def _option(engine: str, name: str, value: FlagValue) -> Iterator[tuple[Literal["error", "warning"], str]]:
+def _option(
+    engine: str, version: str, name: str, value: FlagValue
+) -> Iterator[tuple[Literal["error", "warning"], str]]:
     """An entry of the engine's configuration file, written as a dotted flag."""
-    spec = option_of(engine, name)
-    if spec is None:
+    known = options(engine).get(path_of(name))
+    spec = known.spec if known else None
+    if known is None or spec is None or known.is_in(version) is False:
         yield "error", f"has no option {name}"
+    elif known.is_in(version) is None:
+        yield "error", f"is older than the versions whose options are recorded: {name} may be called otherwise"
     elif not str(value).startswith("=") and (
-        problem := misuse(spec, [str(value).lower() if isinstance(value, bool) else str(value)])
+        problem := misuse(spec, [str(value).lower() if isinstance(value, bool) else str(value)], engine)
     ):
         yield "error", f"{name} {problem}"
 
@@ -125,16 +131,16 @@ def _flag(
         yield "error", f"{name} is read, though the entry is known to do nothing"
     if spec.deprecated:
         yield "warning", f"{name} is deprecated" + (f": {spec.new}" if spec.new else "")
-    if not one.expectation.startswith("known") and (problem := _misuse(spec, value, key=found.key)):
+    if not one.expectation.startswith("known") and (problem := _misuse(known, spec, value, key=found.key)):
         yield "error", f"{name} {problem}"
 
 
-def _misuse(spec: FlagSpec, value: FlagValue, *, key: str | None) -> str | None:
+def _misuse(known: Knowledge, spec: FlagSpec, value: FlagValue, *, key: str | None) -> str | None:
     if (key is not None and spec.kind == "json") or (isinstance(value, str) and value.startswith("=")):
         return None
     if value is False:
         return None if spec.is_switch and (spec.negatable or len(spec.names) > 1) else "cannot be switched off"
-    return misuse(spec, [] if value is True else [str(value)])
+    return misuse(spec, [] if value is True else [str(value)], known.dialect.engine)
 
 
 def _would_take(variants: Entry, engine: str, version: str) -> str:

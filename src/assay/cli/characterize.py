@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from assay.cli import options
 from assay.cli.command import TeachingCommand
 from assay.cli.lab import with_lab
 from assay.cli.output import show, show_json
+
+if TYPE_CHECKING:
+    from assay.records.estimate import Routing
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -80,6 +84,7 @@ def characterize(
     watch: float,
     again: bool,
     measured: Path | None,
+    routing: Routing | None,
 ) -> None:
     """Say where the time goes: ceilings, the model's arithmetic, the roofline, and a measured run set against it.
 
@@ -107,6 +112,7 @@ def characterize(
         watch_s=watch,
         again=again,
         measured=measured,
+        routing=routing,
     )
     with for_stream(plain=plain) as progress:
         answer = ask(question, progress)

@@ -26,11 +26,13 @@ def conclude(folder: Path, state: CampaignState, *, limits: list[str], as_json: 
     if as_json:
         show_json(_document(folder, state, command, limits))
         return
-    from assay.render import terminal
+    from assay.render import next_facts, terminal
 
     show(terminal.verdict_table(state), terminal.headline_panel(state))
     if len(state.verdicts) > len(state.stack):
         show("Not adopted, and why:\n", terminal.reasons(state), "")
+    if left := next_facts.counted(state):
+        show(f"What next: {left}; the report says what each would take.\n")
     if command:
         show(f"{_about_the_command(state)}\n", command)
     if limits:

@@ -14,6 +14,7 @@ from assay.cli.estimate_spelling import (
     OUTPUT_TOKENS,
     read_bounds,
     read_concurrencies,
+    read_host,
     read_layout,
     read_load,
     read_routing,
@@ -93,6 +94,18 @@ DIRECTORY = click.Path(path_type=Path, file_okay=False, exists=True, resolve_pat
     show_default=True,
     help="Part of the device memory that the engine may use.",
 )
+@click.option(
+    "--engine",
+    metavar="NAME[==VERSION]",
+    show_default="none in particular, of today",
+    help="Whose host prepares the steps: vllm, sglang, trtllm, llamacpp; the version decides how it schedules.",
+)
+@click.option(
+    "--scheduling",
+    type=click.Choice(["serial", "overlapped"]),
+    show_default="the engine's default",
+    help="Steps are prepared one after the other, or while the device computes.",
+)
 @click.option("--measured", type=FILE, help="JSON of ceilings measured here, which go before what is known.")
 @click.option("--devices", type=DIRECTORY, help="A folder of more devices, one TOML file each.")
 @click.option("--search", is_flag=True, help="Rank layouts (and quantizations that the device supports) instead.")
@@ -140,6 +153,7 @@ def _estimate(model: str, on: str, *, as_json: bool, every: bool, html: Path | N
         memory_fraction=given["memory_fraction"],
         measured=given["measured"],
         devices=given["devices"],
+        host=read_host(given["engine"], given["scheduling"]),
     )
     if html is not None:
         write_page(report, html)
@@ -169,6 +183,7 @@ def _search(model: str, on: str, *, as_json: bool, every: bool, **given: Any) ->
         memory_fraction=given["memory_fraction"],
         measured=given["measured"],
         devices=given["devices"],
+        host=read_host(given["engine"], given["scheduling"]),
     )
     if as_json:
         show_json(report.model_dump(mode="json"))

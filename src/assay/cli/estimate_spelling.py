@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
-    from assay.records.estimate import Layout, Routing
+    from assay.records.estimate import Host, Layout, Routing, Scheduling
     from assay.records.estimate_report import Load
 
 INPUT_TOKENS, OUTPUT_TOKENS = 1024, 256
@@ -64,6 +64,28 @@ def read_routing(text: str) -> Routing:
     if law == "zipf" and re.fullmatch(r"\d{1,2}(\.\d+)?", exponent):
         return Routing(law="zipf", exponent=float(exponent))
     raise UsageError(f"--routing {text} cannot be read", hint=ROUTING_HINT)
+
+
+def read_host(engine: str | None, scheduling: Scheduling | None) -> Host | None:
+    """`vllm`, `vllm==0.11.1`: how it schedules by default, or as told; None: nothing is told.
+
+    Raises:
+        UsageError: the version cannot be read.
+    """
+    from assay.roofline import scheduling as schedulings
+
+    if engine is None and scheduling is None:
+        return None
+    name, _, version = (engine or "").partition("==")
+    name = name.strip().lower()
+    if engine is not None and name not in schedulings.ENGINES:
+        raise UsageError(f"--engine {engine}: unknown", hint=f"known: {', '.join(schedulings.ENGINES)}")
+    if version and schedulings.version_of(version) is None:
+        raise UsageError(f"--engine {engine}: {version!r} is no version", hint="as vllm==0.11.1")
+    host = schedulings.host_of(name, version)
+    if scheduling is None:
+        return host
+    return host.model_copy(update={"scheduling": scheduling, "why": "--scheduling"})
 
 
 def read_load(input_tokens: int | None, output_tokens: int | None, context_tokens: int | None) -> Load:

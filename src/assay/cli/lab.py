@@ -40,7 +40,11 @@ OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
         help="With --moe or --what-if: tokens of a step.",
         show_default="1 to 2048; --what-if: 64",
     ),
-    click.option("--routing", default="uniform", help="With --moe: uniform, or zipf:EXPONENT."),
+    click.option(
+        "--routing",
+        show_default="uniform; of a run of random weights zipf:1",
+        help="How tokens choose experts, with --moe and for a run's estimate: uniform, or zipf:EXPONENT.",
+    ),
     click.option("--dtype", type=click.Choice(["bf16", "fp8"]), help="With --moe: of the weights, if not the model's."),
     click.option("--step", "step_ms", type=click.FloatRange(min=0, min_open=True), help="With --what-if: measured ms."),
     click.option("--seconds", type=click.FloatRange(5, 36000), default=180.0, help="With --moe or --what-if: at most."),
@@ -49,7 +53,7 @@ OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     ),
 )
 ANSWERED_BY = {
-    "chip": "moe", "routing": "moe", "dtype": "moe", "step_ms": "what-if", "layouts": "", "tokens": "", "seconds": "",
+    "chip": "moe", "dtype": "moe", "step_ms": "what-if", "layouts": "", "tokens": "", "seconds": "",
     "results": "",
 }  # fmt: skip
 """Parameters of the lab, and the only question that listens to each; empty: both."""
@@ -86,7 +90,7 @@ def with_lab(command: Callable[..., None]) -> Callable[..., None]:
         layouts: tuple[str, ...],
         chip: str | None,
         tokens: str | None,
-        routing: str,
+        routing: str | None,
         dtype: Any,
         step_ms: float | None,
         seconds: float,
@@ -101,11 +105,13 @@ def with_lab(command: Callable[..., None]) -> Callable[..., None]:
         show_as = {"as_json": rest["as_json"], "plain": rest["plain"]}
         if moe is not None:
             given = {"chip": chip, "on": rest.get("on"), "dtype": dtype, **common}
-            _experts(moe, read, tokens, routing, given, **show_as)
+            _experts(moe, read, tokens, routing or "uniform", given, **show_as)
+        elif what_if is not None and routing is not None:
+            raise UsageError("--routing: not with --what-if", hint="it prices even routing")
         elif what_if is not None:
             _prices(what_if, read, tokens, {"step_s": step_ms / 1e3 if step_ms else None, **common}, **show_as)
         else:
-            command(**rest)
+            command(**rest, routing=read_routing(routing) if routing is not None else None)
 
     for option in reversed(OPTIONS):
         wrapped = option(wrapped)

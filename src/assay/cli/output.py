@@ -29,7 +29,13 @@ def show(*parts: RenderableType) -> None:
 def _draw(part: RenderableType) -> None:
     from rich.console import Console
 
-    Console(highlight=False, markup=False, emoji=False).print(part)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        console.print(part)
+        return
+    with console.capture() as drawn:  # in a file or a pipe nobody wants the blanks that fill a line up
+        console.print(part)
+    click.echo("\n".join(line.rstrip(" ") for line in drawn.get().split("\n")), nl=False)
 
 
 def _finite(value: Any) -> Any:

@@ -76,7 +76,8 @@ def problem(build: EngineBuild, flags: Flags) -> str | None:
     known = knowledge_of(build)
     for name, value in flags.items():
         found = known.resolve(name)
-        reason = _missing(name, found, known) if found.spec is None else _misuse(name, value, found, found.spec)
+        what = found.spec
+        reason = _missing(name, found, known) if what is None else _misuse(name, value, found, what, build.engine)
         if reason is not None:
             return reason
     return None
@@ -140,7 +141,7 @@ def _missing(name: str, found: Resolved, known: Knowledge) -> str:
     return f"{name} {finding.what}: {finding.remedy}"
 
 
-def _misuse(name: str, value: FlagValue, found: Resolved, spec: FlagSpec) -> str | None:
+def _misuse(name: str, value: FlagValue, found: Resolved, spec: FlagSpec, engine: str) -> str | None:
     if spec.removed:
         return f"{name} was removed in this build"
     if found.key is not None and spec.kind == "json":
@@ -150,7 +151,7 @@ def _misuse(name: str, value: FlagValue, found: Resolved, spec: FlagSpec) -> str
         values = [found.key, *values]
     if value is False and (spec.is_switch or spec.optional):
         return None
-    wrong = misuse(spec, values)
+    wrong = misuse(spec, values, engine)
     return None if wrong is None else f"{name} {wrong}"
 
 

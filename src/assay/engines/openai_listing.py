@@ -5,32 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from assay.engines.openai_client import OpenAiClient
-from assay.errors import EngineError, MeasurementError, UsageError
+from assay.errors import EngineError, MeasurementError
+from assay.records.listing import chosen, entries
 
 LIST_TIMEOUT_S = 10.0
-MODELS_SHOWN = 10
 
 
 def served(client: OpenAiClient, url: str, wanted: str | None) -> str:
-    """The model to measure: the wanted one, else the only one, whatever further names and adapters it has.
+    """The model to measure, by `assay.records.listing.chosen`.
 
     Raises:
         EngineError: nobody answers, or no OpenAI-compatible server does.
         UsageError: it is not served, or several are and none was named.
     """
-    entries = listed(client)
-    names = [str(entry["id"]) for entry in entries]
-    shown = ", ".join(names[:MODELS_SHOWN])
-    if wanted is not None:
-        if wanted not in names:
-            raise UsageError(f"{url} does not serve {wanted!r}", hint=f"it serves: {shown}")
-        return wanted
-    bases = [entry for entry in entries if not entry.get("parent")] or entries
-    if len({entry.get("root") or entry["id"] for entry in bases}) > 1:
-        raise UsageError(
-            f"{url} serves {len(bases)} models", hint=f"name one as target.model, or with --model: {shown}"
-        )
-    return str(bases[0]["id"])
+    return str(chosen(listed(client), url, wanted)["id"])
 
 
 def listed(client: OpenAiClient) -> list[dict[str, Any]]:
@@ -43,13 +31,12 @@ def listed(client: OpenAiClient) -> list[dict[str, Any]]:
         answer = client.get("/v1/models", timeout_s=LIST_TIMEOUT_S)
     except MeasurementError as error:
         raise EngineError(error.message, hint=error.hint) from error
-    data = answer.get("data") if isinstance(answer, dict) else None
-    entries = [one for one in data if isinstance(one, dict) and one.get("id")] if isinstance(data, list) else []
-    if not entries:
+    found = entries(answer)
+    if not found:
         raise EngineError(
             f"{client.host}:{client.port}/v1/models names no model", hint="is it an OpenAI-compatible server?"
         )
-    return entries
+    return found
 
 
 def version_of(client: OpenAiClient) -> str | None:

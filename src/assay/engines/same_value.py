@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
+
+from assay.records import sizes
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """How one engine writes values."""
 
-    factors: Mapping[str, int]
-    """Suffixes of sizes, as `{"k": 1000}` where `2k` is 2,000."""
+    engine: str
+    """By whose rules `2k` is read."""
     alike: Collection[Collection[str]]
     """Spellings that mean one value: `{"half", "float16"}`."""
 
@@ -30,7 +31,5 @@ class Spelling:
     def plain(self, value: Any) -> str:
         """In small letters, without the module of a torch type; a size as its number."""
         text = str(value).removeprefix("torch.")
-        suffixes = "|".join(sorted(self.factors, key=len, reverse=True))
-        if size := re.fullmatch(rf"(\d+(?:\.\d+)?)({suffixes})", text):
-            return str(int(float(size[1]) * self.factors[size[2]]))
-        return text.lower()
+        size = sizes.whole(text, self.engine)
+        return text.lower() if size is None else str(size)

@@ -1,8 +1,9 @@
 """Whether flags are in force, by SGLang's own word: the arguments it reports, its second thoughts, and its source.
 
-`/server_info` tells the arguments after SGLang has resolved them, so a value that was replaced shows. A flag that no
-code reads is reported as it was asked for: that it does nothing is known from the source of the version, recorded in
-`assay.flags`. Values that leave the choice to the engine cannot be contradicted.
+`/server_info` tells the arguments after SGLang has resolved them, so a value that was replaced shows. A deprecated flag
+that it turns into another is in force where that one is. A flag that no code reads is reported as it was asked for: the
+source of the version, recorded in `assay.flags`, tells that it does nothing. Values that leave the choice to the engine
+cannot be contradicted.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from math import isclose
 from typing import Any
 
 from assay.engines.same_value import Spelling
+from assay.engines.sglang_renamed import is_translated, meant, span_at
 from assay.engines.told import flatten, json_object, shown
-from assay.flags import versions
 from assay.flags.history import History, history
 from assay.records.base import Flags, FlagValue
 
@@ -57,39 +58,46 @@ BOLDER = 0.3
 """By which data-parallel attention multiplies --schedule-conservativeness.
 
 Source: SGLang 0.5.17, server_args.py, where it divides --chunked-prefill-size as well."""
-FACTORS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-"""Source: SGLang 0.5.23, `human_readable_int`."""
-SPELLING = Spelling(FACTORS, SAME)
+DEPRECATED = re.compile(r"\bis deprecated\b", re.IGNORECASE)
+INSTEAD = re.compile(r"\binstead\b|\bplease (?:use|set)\b", re.IGNORECASE)
+RESOLVED = {
+    f"cuda_graph_{part}_{phase}": f"cuda_graph_config.{phase}.{part}"
+    for part in ("backend", "bs", "max_bs")
+    for phase in ("decode", "prefill")
+}
+"""Where the value of an argument ends up that is one entry of a configuration.
+
+Source: SGLang 0.5.14 to 0.5.23, server_args.py, later arg_groups/cuda_graph_hook.py."""
+SPELLING = Spelling("sglang", SAME)
 
 
 def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
     """The first flag that does not act, with the word that says so; None when there is none."""
-    past = history(ENGINE)
+    past, version = history(ENGINE), str(effective.get("version") or "")
     for name, value in flags.items():
-        said = _unread(name, effective, past) or _reported_otherwise(name, value, effective, past)
-        said = said or _warned_about(name, value, fallbacks)
+        said = _unread(name, version, past) or _reported_otherwise(name, value, effective, past)
+        said = said or _warned_about(name, value, _without_translations(name, version, past, fallbacks))
         if said is not None:
             return f"{name} {shown(value)} is not in force: {said}"
     return None
 
 
-def _unread(name: str, effective: Mapping[str, Any], past: History) -> str | None:
+def _unread(name: str, version: str, past: History) -> str | None:
     """A flag that the running version accepts and no code of it reads."""
-    version = str(effective.get("version") or "")
-    if not versions.is_version(version):
+    spec = span_at(name, version, past)
+    if spec is None or not spec.dead:
         return None
-    stand = versions.standing_for(version, past.checked)
-    dead = stand and any(
-        span.spec.dead and versions.key(span.first) <= versions.key(stand) <= versions.key(span.last)
-        for span in past.of(name)
-    )
-    if not dead:
-        return None
-    return f"SGLang {version} accepts it, and no code outside argument handling reads it (source of the {stand} wheel)"
+    return f"SGLang {version} accepts it, and no code outside argument handling reads it (source of its wheel)"
+
+
+def _without_translations(name: str, version: str, past: History, lines: list[str]) -> list[str]:
+    """Second thoughts that are none: that a flag is deprecated, where its version makes another of it."""
+    translated = is_translated(span_at(name, version, past))
+    return [line for line in lines if not (DEPRECATED.search(line) and (translated or INSTEAD.search(line)))]
 
 
 def _reported_otherwise(name: str, value: FlagValue, effective: Mapping[str, Any], past: History) -> str | None:
-    for key, asked in _asked(name, value, past):
+    for key, asked in _asked(name, value, effective, past):
         if key.partition(".")[0] in NOT_COMPARED or str(asked).lower() in CHOSEN_BY_ENGINE:
             continue
         if key in effective and not _same(effective[key], asked) and not _is_lowered(key, asked, effective):
@@ -110,8 +118,17 @@ def _is_lowered(key: str, asked: FlagValue, effective: Mapping[str, Any]) -> boo
         return False
 
 
-def _asked(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, Any]]:
+def _asked(name: str, value: FlagValue, effective: Mapping[str, Any], past: History) -> Iterator[tuple[str, Any]]:
     """What a flag asks for, under each name that the server may know it by; every key of a JSON value by itself."""
+    instead = meant(name, value, str(effective.get("version") or ""), past)
+    if instead:
+        for one in instead:
+            yield from _under_names(one.name, one.value, past) if one.value is not None else ()
+    else:
+        yield from _under_names(name, value, past)
+
+
+def _under_names(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, Any]]:
     spellings = {name} | {one for span in past.of(name) for one in span.spec.names}
     content = json_object(value)
     for field in sorted(one.lstrip("-").replace("-", "_") for one in spellings):
@@ -119,6 +136,7 @@ def _asked(name: str, value: FlagValue, past: History) -> Iterator[tuple[str, An
             yield from flatten(content, field).items()
         else:
             yield field, value
+            yield from ((path, value) for path in (RESOLVED.get(field),) if path is not None)
 
 
 def _same(reported: Any, asked: Any) -> bool:

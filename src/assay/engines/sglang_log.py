@@ -21,13 +21,19 @@ FACTS = {
     "log.context_len": re.compile(r"context_len=(\d+)"),
     "log.attention_backend": re.compile(r"[Uu]s(?:e|ing) (\w+) (?:attention )?backend"),
     "log.weights_gb": re.compile(r"Load weight end\..*mem usage=([\d.]+) GB"),
-    "log.kv_dtype": re.compile(r"KV Cache is allocated\. dtype: (?:torch\.)?(\w+)"),
+    "log.decode_attention": re.compile(r"Using hybrid attention backend for decode and prefill: decode_backend=(\w+)"),
+    "log.prefill_attention": re.compile(r"Using hybrid attention backend .*\bprefill_backend=(\w+)"),
+    "log.kv_dtype": re.compile(r"(?:KV Cache is allocated\. dtype|Using KV cache dtype): (?:torch\.)?(\w+)"),
     "log.decode_graph": re.compile(
         r"Capture target (?:decode|verify) CUDA graph begin\. backend=(\w+)|Capture (cuda graph) begin"
+    ),
+    "log.largest_graph": re.compile(
+        r"Capture (?:cuda graph bs |target (?:decode|verify) CUDA graph begin\..*\bbs=)\[(?:\d+, )*(\d+)\]"
     ),
     "log.prefill_graph": re.compile(r"Capture target prefill CUDA graph begin\. backend=(\w+)"),
     "log.tree_cache": re.compile(r"Tree cache initialized: .*\bimpl=(\w+)"),
     "log.hierarchical": re.compile(r"Tree cache initialized: .*\bhierarchical=(\w+)"),
+    "log.deep_gemm": re.compile(r"Try DeepGEMM JIT Compiling for <(\w+)>"),
     "log.moe_config": re.compile(r"Using (default) MoE kernel config|Using MoE kernel config from (.+?)\.(?:\s|$)"),
     "log.cuda_graph_s": re.compile(
         r"Capture (?:target (?:decode|verify) CUDA|cuda) graph end\. (?:Time elapsed: |elapsed=)([\d.]+) s"
@@ -35,10 +41,11 @@ FACTS = {
 }
 """What the log tells of what came of the arguments; of several mentions the last counts.
 
-Source of the wordings: SGLang 0.5.17 (a log of an H200, mem_cache/registry.py, fused_moe_triton_config.py) and older
-logs."""
-SEVERAL = frozenset({"log.kv_dtype", "log.moe_config"})
-"""Told by each pool and kind of layer: all that were mentioned, as a list where they differ."""
+Source of the wordings: SGLang 0.5.17 (a log of an H200, mem_cache/registry.py, fused_moe_triton_config.py), older logs,
+and the wheels: the cache's type from 0.5.3 on, the sizes of graphs from 0.4.7 to 0.5.21, mixed attention back ends from
+0.4.10 on, DeepGEMM's kernels from 0.4.6 on."""
+SEVERAL = frozenset({"log.kv_dtype", "log.moe_config", "log.deep_gemm"})
+"""Told by each pool, kind of layer and kernel: all that were mentioned, as a list where they differ."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)?[ -]?back|\bdisabl(?:ed|ing)\b|^Disable |\bignor(?:ed|es|ing)\b|"
     r"not (?:yet )?(?:supported|available|compatible)|incompatible|unsupported|has no effect|does not support|"

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.engines import told
 from assay.engines.http_client import NOT_SERVED
 from assay.engines.launch_prefix_server import PrefixedServer
 from assay.engines.sglang_log import READY, facts, fallbacks
+from assay.engines.sglang_state import reported
 from assay.errors import MeasurementError
 
 MODEL_NAME = "model"
@@ -25,13 +25,6 @@ DIED = re.compile(
     r"Received sigquit from a child process|(?:Scheduler|DataParallelController|DetokenizerManager|TokenizerManager|"
     r"TpModelWorkerClient) hit an exception"
 )
-DROPPED = re.compile(
-    r"(?:^|\.)(?:api_key|admin_api_key|launch_command|model_path|tokenizer_path|served_model_name|host|port|nccl_port|"
-    r"random_seed|chat_template|log_requests\w*|crash_dump_folder|watermark\w*|startup_time|kv_events)(?:\.|$)|token$"
-)
-"""What says nothing of speed, or nobody's business."""
-STATE = ("effective_max_running_requests_per_dp", "max_total_num_tokens", "avg_spec_accept_length", "weight", "kvcache")
-"""Of the scheduler's state: what came of the arguments."""
 PIECE_CHARACTERS = 2000
 """Texts for servers without a tokenizer endpoint are asked about in pieces that fit every context."""
 PROFILE_TIMEOUT_S = 600.0
@@ -54,18 +47,12 @@ class SglangServer(PrefixedServer):
         return self.log.has_said(READY) and super().is_healthy()
 
     def effective(self) -> dict[str, Any]:
-        """`/server_info` (`/get_server_info` before it had that name), the scheduler's state, facts of the log.
+        """`/server_info` (`/get_server_info` before it had that name) and facts of the log.
 
         Keys: the argument's own name (`mem_fraction_static`), `state.`, `log.`, `version`.
         """
         info = self.http.get("/server_info", absent={}) or self.http.get("/get_server_info", absent={})
-        states = info.pop("internal_states", None)
-        first = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
-        kept = {
-            key: value for key, value in told.flatten(info).items() if value is not None and not DROPPED.search(key)
-        }
-        state = {f"state.{key}": first[key] for key in STATE if isinstance(first.get(key), int | float)}
-        return {**kept, **state, **facts(self.log.text())}
+        return {**reported(info), **facts(self.log.text())}
 
     def fallbacks(self) -> list[str]:
         """Lines of the log in which the engine says that it does something else than asked."""

@@ -18,9 +18,11 @@ from typing import Any
 from assay.engines import declared_flags, trtllm_options
 from assay.engines.folder_engine import FolderEngine
 from assay.engines.launch_prefix import serving
+from assay.engines.same_value import Spelling
 from assay.engines.told import scalar, shown
 from assay.engines.trtllm_program import find_build
 from assay.engines.trtllm_server import TrtllmServer
+from assay.flags.option_check import check_options
 from assay.ports import Engine
 from assay.records.base import Flags, FlagValue
 from assay.records.machine import EngineBuild
@@ -39,6 +41,8 @@ ADDED = {"--max_num_tokens": 0, "--max_seq_len": 64}
 """Limits that its log repeats, and how many tokens it may add: one for the overlapped step, those of a draft twice.
 
 Source: TensorRT-LLM, _torch/pyexecutor/py_executor_creator.py, `model_engine_max_seq_len`."""
+CHOSEN_BY_ENGINE = frozenset({"auto", "none", ""})
+SPELLING = Spelling("trtllm", ())
 REASON = re.compile(r"\b(?:because|since|due to|when|requires?|needs?)\b", re.IGNORECASE)
 
 
@@ -63,9 +67,9 @@ class Trtllm(FolderEngine):
         return serving(build, [*words, *declared_flags.rendered(build, plain)], model_path, port, files)
 
     def check_flags(self, build: EngineBuild, flags: Flags) -> str | None:
-        """Unknown, removed, or a value that this build does not take; options of the file are its own to judge."""
-        plain, _ = _parted(flags)
-        return declared_flags.problem(build, plain)
+        """Unknown, removed, or a value that this build does not take; of the file's options what is recorded."""
+        plain, options = _parted(flags)
+        return declared_flags.problem(build, plain) or _option_problem(build, options)
 
     def canonical(self, build: EngineBuild, flags: Flags) -> Flags:
         """Main spellings (`--tp_size` becomes `--tensor_parallel_size`); options of the file after `--config.`."""
@@ -80,9 +84,10 @@ class Trtllm(FolderEngine):
         return TrtllmServer(argv, env, log, log_name, port)
 
     def in_force(self, flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:
-        """It reports no configuration: only a warning that names the flag or option can contradict it, or a limit."""
+        """No endpoint tells: a warning that names the flag or option contradicts it, or what its log prints."""
         for name, value in flags.items():
-            if said := _warned_about(name, value, fallbacks) or _limited(name, value, effective):
+            said = _warned_about(name, value, fallbacks) or _limited(name, value, effective)
+            if said := said or _printed_otherwise(name, value, effective):
                 return f"{name} {shown(value)} is not in force: {said}"
         return None
 
@@ -95,6 +100,14 @@ def create() -> Engine:
 def _parted(flags: Flags) -> tuple[Flags, dict[str, Any]]:
     plain = {name: value for name, value in flags.items() if not trtllm_options.is_option(name)}
     return plain, trtllm_options.tree(flags)
+
+
+def _option_problem(build: EngineBuild, options: dict[str, Any]) -> str | None:
+    """An option that this version is known to refuse; one that is not recorded is its own to judge."""
+    version = declared_flags.plain_version(build.version)
+    findings, _ = check_options("trtllm", version, options, _config_flag(build))
+    refused = next((one for one in findings if one.severity == "error"), None)
+    return f"option {refused.flags[0]} {refused.what}: {refused.remedy}" if refused else None
 
 
 def _config_flag(build: EngineBuild) -> str:
@@ -120,6 +133,16 @@ def _subject(name: str) -> str:
     if not sections or "[-_ ]" in word:
         return word
     return rf"{sections[-1].removesuffix('[-_ ]config')}(?:[-_ ]config)?[-_ .]{word}"
+
+
+def _printed_otherwise(name: str, value: FlagValue, effective: dict[str, Any]) -> str | None:
+    """An option of the file against the executor's configuration, where the log prints that."""
+    if not trtllm_options.is_option(name) or str(value).lower() in CHOSEN_BY_ENGINE:
+        return None
+    key = f"config.{'.'.join(trtllm_options.path_of(name))}"
+    if key not in effective or SPELLING.same(effective[key], value):
+        return None
+    return f"its log prints {key} = {shown(effective[key])}"
 
 
 def _limited(name: str, value: FlagValue, effective: dict[str, Any]) -> str | None:

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from assay.engines import told
+from assay.engines.python_repr import pairs
 
 LINE = re.compile(r"\[(?:TRT-LLM|TensorRT-LLM)\] ?\[(?P<level>I|W|E|INFO|WARNING|ERROR)\] (?:\[\w+ *\] )?(?P<body>.*)$")
 WARNINGS = frozenset({"W", "E", "WARNING", "ERROR"})
@@ -21,13 +22,42 @@ FACTS = {
     "log.max_seq_len": re.compile(r"\bmax_seq_len=(\d+), max_num_requests="),
     "log.max_num_requests": re.compile(r"\bmax_num_requests=(\d+), max_num_tokens="),
     "log.max_num_tokens": re.compile(r"\bmax_num_requests=\d+, max_num_tokens=(\d+)"),
+    "log.max_batch_size": re.compile(r"\bmax_num_tokens=\d+, max_batch_size=(\d+)"),
+    "log.largest_graph": re.compile(r"CUDA graph warmup for batch size=(\d+)"),
+    "log.host_blocks": re.compile(r"\bsecondary blocks=([1-9]\d*)"),
+    "log.memory_fraction": re.compile(r"\bfraction is set ([\d.]+), kv size"),
+    "log.kv_dtype": re.compile(r'Validating KV Cache config against kv_cache_dtype="(\w+)"'),
+    "log.sampler": re.compile(r"Using Sampler: (\w+)"),
+    "log.chunked_prefill": re.compile(r"AttentionRuntimeFeatures\(chunked_prefill=(\w+)"),
+    "log.cache_reuse": re.compile(r"AttentionRuntimeFeatures\(.*\bcache_reuse=(\w+)"),
     "log.tokens_per_block": re.compile(r"Number of tokens per block: (\d+)"),
     "log.backend": re.compile(r"Using LLM with (\w+) backend"),
 }
 """What only the log tells; of several mentions the largest: a cache of a few tokens is made first to measure.
 
-The limits stand in one line, `max_seq_len=4097, max_num_requests=64, max_num_tokens=8192`; defaults of the same names
-stand in others. Source: TensorRT-LLM, _torch/pyexecutor/_util.py, `create_py_executor_instance`."""
+The limits stand in one line, `max_seq_len=4097, max_num_requests=64, max_num_tokens=8192, max_batch_size=64`; defaults
+of the same names stand in others. Source: TensorRT-LLM, _torch/pyexecutor/_util.py, `create_py_executor_instance`; a
+published log of trtllm-serve 1.1.0rc3 (gpt-oss-120b)."""
+EXECUTOR = re.compile(r"\bPyTorchConfig\((?P<pairs>.*)\)\s*$")
+"""The executor's configuration, as the process that runs the model prints it. Source: the same log; versions from 1.2
+on were not seen to print it."""
+OPTIONS = {
+    "use_cuda_graph": "use_cuda_graph",
+    "cuda_graph_max_batch_size": "cuda_graph_config.max_batch_size",
+    "cuda_graph_padding_enabled": "cuda_graph_config.enable_padding",
+    "moe_backend": "moe_config.backend",
+    "moe_max_num_tokens": "moe_config.max_num_tokens",
+    "kv_cache_dtype": "kv_cache_config.dtype",
+    "torch_compile_piecewise_cuda_graph": "torch_compile_config.enable_piecewise_cuda_graph",
+    "torch_compile_enabled": "torch_compile_enabled",
+} | {
+    name: name
+    for name in (
+        "attn_backend", "allreduce_strategy", "stream_interval", "disable_overlap_scheduler", "enable_autotuner",
+        "enable_min_latency", "force_dynamic_quantization", "sampler_type", "print_iter_log", "enable_iter_perf_stats",
+    )
+}  # fmt: skip
+"""Its names, and the options of the file that they come from."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)? ?back|\bdisabl(?:ed|ing)\b|\bignor(?:ed|es|ing)\b|not (?:yet )?supported|unsupported|"
     r"has no effect|does not support|overrid(?:e|ing|den)|\bforc(?:ed|ing)\b|\bclamped to\b|"
@@ -39,15 +69,26 @@ LONGEST = 600
 
 
 def facts(text: str) -> dict[str, Any]:
-    """What the log tells of the configuration."""
+    """What the log tells of the configuration: facts after `log.`, options of the executor after `config.`."""
     found: dict[str, Any] = {}
     for line in text.splitlines():
+        if printed := EXECUTOR.search(line):
+            found |= _executor(printed["pairs"])
         for key, pattern in FACTS.items():
             if match := pattern.search(line):
-                value = told.scalar(match[1])
+                value = _rounded(told.scalar(match[1]))
                 before = found.get(key)
                 found[key] = max(before, value) if isinstance(before, int | float) else value
     return found
+
+
+def _executor(printed: str) -> dict[str, Any]:
+    return {f"config.{OPTIONS[name]}": value for name, value in pairs(printed).items() if name in OPTIONS}
+
+
+def _rounded(value: Any) -> Any:
+    """A share of the memory is printed in single precision: 0.8999999761581421."""
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def fallbacks(text: str) -> list[str]:

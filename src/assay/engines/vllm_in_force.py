@@ -67,9 +67,7 @@ LEADING_REASON = re.compile(
     r"^(?:(?:since|because|due to|when|as)\b[^,]*|[^,;]*\b(?:set|enabled|given|specified|requested)),", re.IGNORECASE
 )
 """A line that begins with its reason (also: what is set), and then says what is given up."""
-FACTORS = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30, "t": 10**12, "T": 2**40}
-"""vLLM: small letters are decimal, capital ones binary. Source: vLLM 0.32.0, utils/argparse_utils.py."""
-SPELLING = Spelling(FACTORS, SAME)
+SPELLING = Spelling("vllm", SAME)
 
 
 def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str]) -> str | None:

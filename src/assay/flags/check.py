@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from assay.flags import existence, rules, variables
+from assay.flags import existence, line_check, rules, variables
 from assay.flags.facts import Facts
 from assay.flags.knowledge import Knowledge, Resolved
+from assay.flags.option_check import check_options
 from assay.flags.spec import FlagSpec
 from assay.flags.successors import successor_of
-from assay.flags.values import as_number, misuse, same
+from assay.flags.values import in_force, misuse, same
 from assay.records.doctor import SEVERITIES, Evidence, Finding, GivenFlag, Launch, Undecided
+from assay.records.sizes import meant
 
+_MAX_REMEDIES = 3
 _QUIET_DEFAULTS = frozenset({"--host", "--port"})
 """Everybody writes them; saying that they are the default helps nobody."""
 
@@ -36,6 +39,7 @@ def check(
     box: Mapping[str, Any] | None = None,
     cache_tokens: int | None = None,
     unread: Mapping[str, Evidence] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Checked:
     """Check every flag, the variables, and what they mean together.
 
@@ -46,21 +50,65 @@ def check(
         box: facts of the machine (`assay.flags.facts.BOX_FACTS`).
         cache_tokens: that the KV cache holds, by calculation.
         unread: flags, by main spelling, that a scan of the installed source found no reader for.
+        options: content of the configuration file that the command names; None: there is none, or it is not here.
     """
     findings = [finding for flag in launch.flags for finding in _one(flag, knowledge, unread or {})]
-    findings += _repeated(launch, knowledge) + _stray(launch, knowledge) + variables.check(launch, knowledge)
+    findings += (
+        line_check.repeated(launch, knowledge)
+        + line_check.stray(launch, knowledge)
+        + variables.check(launch, knowledge)
+    )
     said, undecided = rules.applied(
         knowledge.dialect.engine, knowledge.version, Facts(launch, knowledge, model, box, cache_tokens)
     )
-    findings = _without_echo([*findings, *said])
+    of_file, unrecorded = _of_file(launch, knowledge, options)
+    findings = [_given_already(one, launch, knowledge) for one in _without_echo([*findings, *said, *of_file])]
     order = {flag.name: place for place, flag in reversed(list(enumerate(launch.flags)))}
     findings.sort(key=lambda found: (SEVERITIES.index(found.severity), order.get(found.flags[0], len(order))))
     named = {name for finding in findings for name in finding.flags}
     return Checked(
         findings=findings,
         clean=[flag.name for flag in launch.flags if flag.name not in named],
-        undecided=[one for one in undecided if one.flags[0] not in _of_no_value(findings)],
+        undecided=[
+            *(one for one in undecided if one.flags[0] not in _of_no_value(findings)),
+            *unrecorded,
+            *line_check.shell_words(launch, knowledge),
+        ],
     )
+
+
+def config_flag(launch: Launch, knowledge: Knowledge) -> GivenFlag | None:
+    """The flag that names a file whose entries are recorded; of several the last."""
+    of_files = set(knowledge.dialect.config)
+    given = [flag for flag in launch.flags if flag.values and (flag.name in of_files)]
+    return given[-1] if given else None
+
+
+def _of_file(
+    launch: Launch, knowledge: Knowledge, options: Mapping[str, Any] | None
+) -> tuple[list[Finding], list[Undecided]]:
+    flag = config_flag(launch, knowledge)
+    if options is None or flag is None:
+        return [], []
+    given = {
+        name: one
+        for one in launch.flags
+        if (spec := knowledge.resolve(one.name).spec) is not None
+        for name in spec.names
+    }
+    return check_options(knowledge.dialect.engine, knowledge.version, options, flag.name, given)
+
+
+def _given_already(finding: Finding, launch: Launch, knowledge: Knowledge) -> Finding:
+    """A flag whose successor stands beside it: there is nothing to write instead."""
+    successor = (finding.replacement or "").partition("=")[0].partition(" ")[0]
+    wanted = knowledge.find(successor)
+    beside = next(
+        (one for one in launch.flags if one.name not in finding.flags and knowledge.find(one.name) is wanted), None
+    )
+    if wanted is None or beside is None or finding.kind not in {"renamed", "deprecated", "dead"}:
+        return finding
+    return finding.model_copy(update={"remedy": f"leave it out: {beside.written} is there", "replacement": None})
 
 
 def _of_no_value(findings: list[Finding]) -> set[str]:
@@ -93,12 +141,12 @@ def _value(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding | 
     if spec is None or (found.key is not None and spec.kind == "json"):
         return None
     values = flag.values if found.key is None or flag.values else [found.key]
-    problem = misuse(spec, values, joined=flag.joined)
+    problem = misuse(spec, values, knowledge.dialect.engine, joined=flag.joined)
     if problem is None:
         return None
     other = existence.other_versions_take(spec, values, knowledge)
     missing = problem.startswith("needs")
-    near = existence.nearest_choice(spec, values)
+    near = existence.nearest_choice(spec, values) or _as_size(spec, values, knowledge)
     instead = f"{spec.name} {near}" if near else None
     return Finding(
         kind="missing-value" if missing else "bad-value",
@@ -106,9 +154,22 @@ def _value(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding | 
         flags=[flag.name],
         what=f"{problem}{other.told if other else ''}",
         evidence=[knowledge.evidence(), *([other.evidence] if other else [])],
-        remedy="write the switch alone" if spec.is_switch else f"write {instead}" if instead else "correct the value",
+        remedy=_remedy(spec, instead, missing=missing),
         replacement=instead,
     )
+
+
+def _as_size(spec: FlagSpec, values: list[str], knowledge: Knowledge) -> str | None:
+    """A size in the engine's own way: `16Ki` for `16K`."""
+    return meant(values[0], knowledge.dialect.engine) if spec.kind == "size" and values else None
+
+
+def _remedy(spec: FlagSpec, instead: str | None, *, missing: bool) -> str:
+    if spec.is_switch:
+        return "write the switch alone"
+    if missing and spec.choices:
+        return f"write {' or '.join(f'{spec.name} {one}' for one in spec.choices[:_MAX_REMEDIES])}"
+    return f"write {instead}" if instead else "give it a value" if missing else "correct the value"
 
 
 def _inactive(flag: GivenFlag, spec: FlagSpec, knowledge: Knowledge, unread: Mapping[str, Evidence]) -> list[Finding]:
@@ -152,7 +213,8 @@ def _default(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> list[Fin
     if spec.is_switch:
         says_default = spec.default is (not found.negated) and (spec.negatable or bool(spec.default))
     else:
-        says_default = len(flag.values) == 1 and same(flag.values[0], spec.default)
+        meant = str(in_force(spec, flag.values[0], knowledge.dialect.engine)) if len(flag.values) == 1 else None
+        says_default = meant is not None and same(meant, spec.default)
     if not says_default:
         return []
     value = "" if spec.is_switch else f" {flag.values[0]}"
@@ -165,50 +227,4 @@ def _default(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> list[Fin
             evidence=[knowledge.evidence()],
             remedy="leave it out, or keep it to hold the value over an upgrade",
         )
-    ]
-
-
-def _repeated(launch: Launch, knowledge: Knowledge) -> list[Finding]:
-    """A flag given twice: the last one counts."""
-    by_name: dict[str, list[GivenFlag]] = {}
-    for flag in launch.flags:
-        found = knowledge.resolve(flag.name)
-        if found.spec is not None and found.key is None and not found.spec.many:
-            by_name.setdefault(found.spec.name, []).append(flag)
-    findings = []
-    for flags in by_name.values():
-        if len(flags) > 1:
-            differ = len({_comparable(flag) for flag in flags}) > 1
-            findings.append(
-                Finding(
-                    kind="repeated",
-                    severity="warning" if differ else "note",
-                    flags=list(dict.fromkeys(flag.name for flag in flags)),
-                    what=f"is given {len(flags)} times; the last one counts: {flags[-1].written}",
-                    evidence=[Evidence(source="Python's argparse stores each value over the last", basis="rule")],
-                    remedy="keep one",
-                )
-            )
-    return findings
-
-
-def _comparable(flag: GivenFlag) -> tuple[object, ...]:
-    return tuple(value if as_number(value) is None else as_number(value) for value in flag.values) or (
-        flag.name.startswith("--no-"),
-    )
-
-
-def _stray(launch: Launch, knowledge: Knowledge) -> list[Finding]:
-    """Words that belong to no flag."""
-    takes_model = knowledge.dialect.positional_model or launch.program[-1:] == ["serve"]
-    return [
-        Finding(
-            kind="stray-word",
-            severity="error",
-            flags=[word],
-            what="belongs to no flag, and the engine takes no such word",
-            evidence=[knowledge.evidence()],
-            remedy="remove it, or put it behind the flag that it belongs to",
-        )
-        for word in launch.positionals[1 if takes_model else 0 :]
     ]

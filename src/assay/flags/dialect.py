@@ -40,6 +40,8 @@ class Dialect(Frozen):
     """The model may stand without a flag."""
     shorthands: dict[str, str] = Field(default_factory=dict)
     """What is spelled glued to its value, as -O3, and the flag it stands for."""
+    config: list[str] = Field(default_factory=list)
+    """Flags that name a file whose entries are recorded (`assay.flags.options`)."""
     model: list[str] = Field(default_factory=list)
     tp: list[str] = Field(default_factory=list)
     pp: list[str] = Field(default_factory=list)

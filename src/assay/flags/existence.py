@@ -30,16 +30,19 @@ class _Why:
     evidence: Evidence
     remedy: str
     replacement: str | None = None
+    is_of_another_version: bool = False
+    """A checked version next to this one has it: one that was not read may have it too."""
 
 
 def missing(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding:
     """The finding about a flag that this version does not take."""
     why = _by_history(flag, knowledge) or _ambiguous(found, knowledge) or _unknown(flag, knowledge)
+    unread = why.is_of_another_version and not knowledge.from_help and not _was_read(knowledge)
     return Finding(
         kind=why.kind,
-        severity="error",
+        severity="warning" if unread else "error",
         flags=[flag.name],
-        what=why.what,
+        what=f"{why.what}; {knowledge.version} itself was not read" if unread else why.what,
         evidence=[knowledge.evidence(), *([why.evidence] if why.evidence != knowledge.evidence() else [])],
         remedy=why.remedy,
         replacement=why.replacement,
@@ -78,7 +81,7 @@ def dead_evidence(spec: FlagSpec, knowledge: Knowledge) -> Evidence:
 def other_versions_take(spec: FlagSpec, values: list[str], knowledge: Knowledge) -> Elsewhere | None:
     """Which versions take this value, when this one does not."""
     lives = [span for span in knowledge.past.of(spec.name) if span.spec.choices]
-    spans = [span for span in lives if not misuse(span.spec, values)]
+    spans = [span for span in lives if not misuse(span.spec, values, knowledge.dialect.engine)]
     if not spec.choices:
         return None
     stand = versions.key(knowledge.version)
@@ -103,6 +106,12 @@ def nearest_choice(spec: FlagSpec, values: list[str]) -> str | None:
     """The choice that was probably meant."""
     near = difflib.get_close_matches(values[0], spec.choices, n=1, cutoff=0.6) if values else []
     return near[0] if near else None
+
+
+def _was_read(knowledge: Knowledge) -> bool:
+    """Whether the version, or one of its release, is among those that were read."""
+    here = versions.release(knowledge.version)
+    return any(versions.release(each) == here for each in knowledge.past.checked)
 
 
 def _ambiguous(found: Resolved, knowledge: Knowledge) -> _Why | None:
@@ -159,6 +168,7 @@ def _not_yet(name: str, first: Span, knowledge: Knowledge) -> _Why:
         ),
         remedy=f"write {now} in this version" if now else f"upgrade to {first.first}, or leave it out",
         replacement=now,
+        is_of_another_version=first.first == knowledge.past.next_after(knowledge.version),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.flags.knowledge import Knowledge
 from assay.flags.spec import FlagSpec, Scalar
-from assay.flags.values import as_number
+from assay.flags.values import in_force
 from assay.records.doctor import GivenFlag, Launch
 
 MODEL_FACTS = ("hidden", "layers", "num_experts", "is_moe", "is_mla", "kv_heads", "heads", "max_positions", "name")
@@ -57,7 +57,9 @@ class Facts:
     def written(self, name: str) -> str | None:
         """A flag as it stands on the command line, under whatever spelling; None when it does not."""
         spec = self._spec(name)
-        given = self._given.get(spec.name) if spec else None
+        if spec is None:  # one that this version does not take is there all the same, and told as that
+            return name if any(flag.name == name for flag in self._launch.flags) else None
+        given = self._given.get(spec.name)
         return given[0].name if given else None
 
     def value(self, name: str) -> Scalar | None:
@@ -73,8 +75,7 @@ class Facts:
             return not negated
         if not flag.values:
             return True if spec.optional else None
-        number = as_number(flag.values[0])
-        return flag.values[0] if number is None else number
+        return in_force(spec, flag.values[0], self._knowledge.dialect.engine)
 
     def _spec(self, name: str) -> FlagSpec | None:
         return self._knowledge.find(name)

@@ -43,7 +43,7 @@ def from_infos(infos: Iterable[FlagInfo]) -> list[FlagSpec]:
     return [
         FlagSpec(
             names=tuple(info.names),
-            kind="switch" if info.value is None else _kind_by(info.value),
+            kind="switch" if info.value is None else _kind_by(info.value, info.default),
             choices=tuple(info.choices),
             default=False if info.value is None else _scalar(info.default),
             default_known=info.default is not None and as_number(info.default) is not None,
@@ -138,8 +138,11 @@ def _click_flag(head: str, text: str) -> FlagSpec | None:
     )
 
 
-def _kind_by(placeholder: str) -> Kind:
-    return "int" if placeholder == "N" else "str"
+def _kind_by(placeholder: str, default: str | None) -> Kind:
+    """`N` stands for whole numbers and for others (`--temp N`): which it is, a default tells."""
+    if placeholder != "N":
+        return "str"
+    return "int" if isinstance(_scalar(default), int) else "float"
 
 
 def _scalar(text: str | None) -> Scalar | None:

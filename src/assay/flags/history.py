@@ -58,7 +58,7 @@ class History:
     def of(self, name: str) -> tuple[Span, ...]:
         """The life of a flag under any of its spellings; empty when no checked version ever had it."""
         if name in self.spans:
-            return self.spans[name]
+            return tuple(span for span in self.spans[name] if name in span.spec.names)
         found = [spans for spans in self.spans.values() if any(name in span.spec.names for span in spans)]
         return tuple(span for span in found[0] if name in span.spec.names) if found else ()
 

@@ -138,6 +138,7 @@ def _with_record(spec: FlagSpec, recorded: Mapping[str, FlagSpec]) -> FlagSpec:
         new=spec.new or known.new,
         dead=known.dead,
         loose=known.loose,
+        words=spec.words or known.words,
     )
 
 

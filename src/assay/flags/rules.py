@@ -39,6 +39,8 @@ class Rule(Frozen):
     """First checked version that it holds for."""
     until: str | None = None
     """Last checked one."""
+    read: str | None = None
+    """Newest wheel in which it was seen to hold, where no version ended it: a later one may have."""
     value: list[str] = Field(default_factory=list)
     """Only for these values of the first flag; empty: for any."""
     when: str = "true"
@@ -79,7 +81,7 @@ def applied(engine: str, version: str, facts: Facts) -> tuple[list[Finding], lis
             continue
         outcome = _decided(rule.when, facts.names)
         if outcome.holds:
-            findings.append(_finding(rule, given, facts.names))
+            findings.append(_finding(rule, version, given, facts.names))
         elif outcome.reason.startswith(_UNDECIDED) and not rule.quiet:
             undecided.append(Undecided(rule=rule.id, flags=given, reason=outcome.reason.removeprefix(_UNDECIDED)))
     return findings, undecided
@@ -100,13 +102,15 @@ def _number_of(text: str, names: Mapping[str, Any]) -> Any:
         return None
 
 
-def _finding(rule: Rule, given: list[str], names: Mapping[str, Any]) -> Finding:
+def _finding(rule: Rule, version: str, given: list[str], names: Mapping[str, Any]) -> Finding:
     numbers = {name: _number_of(text, names) for name, text in rule.values.items()}
+    unread = rule.read is not None and not versions.within(version, None, rule.read)
     return Finding(
         kind=rule.kind,
-        severity=rule.severity,
+        severity="warning" if unread and rule.severity == "error" else rule.severity,
         flags=given,
-        what=_filled(rule.what, numbers, rule.otherwise),
+        what=_filled(rule.what, numbers, rule.otherwise)
+        + (f" (so in {rule.read}, the last one read)" if unread else ""),
         evidence=[Evidence(source=source, basis="rule") for source in rule.source],
         remedy=_filled(rule.do, numbers, rule.do),
         replacement=rule.replacement,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["switch", "int", "float", "str", "json", "size"]
-"""`size`: a whole number that may be written `16k` or `2M`."""
+"""`size`: a whole number that may be written `16k` (`assay.records.sizes`)."""
 Scalar = bool | int | float | str
 KINDS: frozenset[Kind] = frozenset({"switch", "int", "float", "str", "json", "size"})
 _MANY = "list:"
@@ -28,6 +28,8 @@ class FlagSpec:
     choices: tuple[str, ...] = ()
     loose: bool = False
     """Choices are taken in any case of letters, and with `-` for `_`."""
+    words: tuple[str, ...] = ()
+    """Taken in place of a number, in any case of letters: `auto`."""
     default: Scalar | None = None
     default_known: bool = False
     negatable: bool = False
@@ -71,6 +73,7 @@ def read_spec(name: str, fields: Mapping[str, Any]) -> FlagSpec:
         optional=optional,
         choices=tuple(str(choice) for choice in fields.get("choices", ())),
         loose=bool(fields.get("loose")),
+        words=tuple(fields.get("words", ())),
         default=_default(fields, is_switch=is_switch),
         default_known=_default_known(fields, is_switch=is_switch),
         negatable=bool(fields.get("negatable")),

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from assay.flags import versions
 from assay.flags.history import DATA
 from assay.flags.knowledge import Knowledge
 
 
 def successor_of(name: str, knowledge: Knowledge) -> str | None:
     """What takes the place of a flag in this version: by our table, else by the engine's own last word on it."""
-    table = renamed(knowledge.dialect.engine).get(name)
-    named = [row["new"] for row in table or [] if _exists(row["new"], knowledge)]
+    table = _holding(name, knowledge)
+    named = [row["new"] for row in table if _exists(row["new"], knowledge)]
     if named:
         return str(named[-1])
     words = [span.spec.new for span in knowledge.past.of(name) if span.spec.new]
@@ -38,19 +39,26 @@ def _exists(word: str, knowledge: Knowledge) -> bool:
 
 def note_on(name: str, knowledge: Knowledge) -> str:
     """What else is to be known of a flag that changed."""
-    notes = [row.get("note") for row in renamed(knowledge.dialect.engine).get(name, []) if row.get("note")]
+    notes = [row.get("note") for row in _holding(name, knowledge) if row.get("note")]
     return f"; {notes[-1]}" if notes else ""
 
 
 def source_of(name: str, knowledge: Knowledge) -> str | None:
     """Where our table has a change from."""
-    rows = renamed(knowledge.dialect.engine).get(name, [])
+    rows = _holding(name, knowledge)
     return str(rows[-1]["source"]) if rows else None
+
+
+def _holding(name: str, knowledge: Knowledge) -> list[dict[str, Any]]:
+    """The rows about a name that hold in this version."""
+    rows = renamed(knowledge.dialect.engine).get(name, [])
+    here = versions.key(knowledge.version)
+    return [row for row in rows if "since" not in row or here >= versions.key(row["since"])]
 
 
 @lru_cache(maxsize=8)
 def renamed(engine: str) -> Mapping[str, list[dict[str, Any]]]:
-    """Old name to rows of new names, oldest first: `[[sglang]] old, new, note, source`."""
+    """Old name to rows of new names, oldest first: `[[sglang]] old, new, since, note, source`."""
     tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
     found: dict[str, list[dict[str, Any]]] = {}
     for row in tables.get(engine, []):

@@ -7,27 +7,33 @@ import math
 import re
 
 from assay.flags.spec import FlagSpec, Scalar
+from assay.records import sizes
 
-_SIZE = re.compile(r"^\d{1,18}(\.\d{1,6})?[kKmMgGtT]?$")
 _INTEGER = re.compile(r"^[+-]?\d{1,18}$")
 _WORDS_FOR_NONE = frozenset({"none", "null", ""})
 _MAX_SHOWN = 12
 """Choices that one line can hold."""
 
 
-def misuse(spec: FlagSpec, values: list[str], *, joined: bool = False) -> str | None:
+def misuse(spec: FlagSpec, values: list[str], engine: str, *, joined: bool = False) -> str | None:
     """Why the flag cannot take these words; None when it can.
 
     What a shell would fill in (`$PORT`, `{{ .port }}`) fits everything.
+
+    Args:
+        spec: the flag.
+        values: the words.
+        engine: whose it is: engines write large numbers each in its own way.
+        joined: `--flag=value`.
     """
     if spec.is_switch:
         how = f"not {'=' if joined else ''}{values[0]}" if values else ""
         return f"takes no value, {how}" if values else None
     if not values:
         return None if spec.optional or spec.many else "needs a value"
-    given = [value for value in values if not _open(value)]
+    given = [value for value in values if not is_open(value)]
     for value in given:
-        if problem := _wrong(spec, value):
+        if problem := _wrong(spec, value, engine):
             return problem
     return None
 
@@ -62,18 +68,27 @@ def shown(choices: tuple[str, ...]) -> str:
     return f"{', '.join(choices[:_MAX_SHOWN])} and {len(choices) - _MAX_SHOWN} more"
 
 
-def _open(value: str) -> bool:
+def is_open(value: str) -> bool:
+    """Whether something else fills it in: a shell, a template, a reader."""
     return "$" in value or "{{" in value or value.startswith("<")
 
 
-def _wrong(spec: FlagSpec, value: str) -> str | None:
+def in_force(spec: FlagSpec, value: str, engine: str) -> Scalar:
+    """What a value means: numbers as numbers, `16k` of a flag that takes sizes too."""
+    number = sizes.whole(value, engine) if spec.kind == "size" else as_number(value)
+    return value if number is None else number
+
+
+def _wrong(spec: FlagSpec, value: str, engine: str) -> str | None:
+    if value.lower() in spec.words:
+        return None
     if spec.choices:
         return None if _is_choice(spec, value) else f"takes one of {shown(spec.choices)}, not {value}"
     if spec.kind == "int" and not _INTEGER.match(value.replace("_", "")) and not _absent(spec, value):
         return f"takes a whole number, not {value}"
     if spec.kind == "float" and as_number(value) is None and not _absent(spec, value):
         return f"takes a number, not {value}"
-    if spec.kind == "size" and not _SIZE.match(value) and value not in {"-1", "auto"} and not _absent(spec, value):
+    if spec.kind == "size" and sizes.whole(value, engine) is None and not _absent(spec, value):
         return f"takes a whole number such as 8192 or 8k, not {value}"
     return _not_json(value) if spec.kind == "json" else None
 

@@ -6,23 +6,37 @@ import re
 from collections.abc import Sequence
 
 _NUMBER = re.compile(r"\d{1,9}")
+_CANDIDATE = re.compile(r"(?<=\d)(?:a|b|rc)(\d{1,9})")
 _PART = 3
 """Numbers that make a release; what follows is a patch of it."""
+_MOST = 10**9
 
 
 def key(version: str) -> tuple[int, ...]:
     """Something to sort by: the numbers of the version; a leading `v` and what is local (`+cu129`) do not count.
 
+    A candidate (`1.2.0rc3`) comes before its release, and after every patch of the one before.
+
     >>> key("v0.5.12.post1+cu129") > key("0.5.12") > key("0.5.9")
     True
+    >>> key("1.1.4") < key("1.2.0rc3") < key("1.2.0")
+    True
     """
-    return tuple(int(number) for number in _NUMBER.findall(version.partition("+")[0])[:6])
+    candidate = _CANDIDATE.search(version)
+    numbers = _numbers(version[: candidate.start()] if candidate else version)
+    if candidate is None or not numbers:
+        return numbers
+    return (*numbers[:-1], numbers[-1] - 1, _MOST, int(candidate[1]))
 
 
 def release(version: str) -> tuple[int, ...]:
     """Its first three numbers, missing ones as 0."""
-    numbers = key(version)[:_PART]
+    numbers = _numbers(_CANDIDATE.split(version, maxsplit=1)[0])[:_PART]
     return numbers + (0,) * (_PART - len(numbers))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBER.findall(version.partition("+")[0])[:6])
 
 
 def is_version(text: str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from assay.errors import UsageError
 from assay.flags import containers
 from assay.flags.dialect import Dialect, dialects
+from assay.flags.shell_words import shell_words
 
 MAX_WORDS = 2000
 MAX_CHARACTERS = 200_000
@@ -49,7 +50,7 @@ def split(words: Sequence[str]) -> list[str]:
         message = f"a command of {len(words)} words is too long to be one"
         raise UsageError(message, hint=f"at most {MAX_WORDS} words and {MAX_CHARACTERS} characters are read")
     is_text = len(words) == 1 and re.search(r"\s", words[0].strip())
-    found = _shell_words(words[0]) if is_text else [word for word in words if word.strip() not in {"", "\\"}]
+    found = shell_words(words[0]) if is_text else [word for word in words if word.strip() not in {"", "\\"}]
     if not found:
         raise UsageError("there is no launch command", hint="assay doctor -- vllm serve MODEL --max-num-seqs 256")
     return found
@@ -78,18 +79,6 @@ def locate(words: Sequence[str], engine: str | None = None) -> Found:
             f"--engine {engine} was said, but the command starts {found.dialect.title}", hint="leave --engine out"
         )
     return found
-
-
-def _shell_words(text: str) -> list[str]:
-    lexer = shlex.shlex(text.replace("\\\n", " "), posix=True, punctuation_chars="();&|\n")
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        return list(lexer)
-    except ValueError as error:
-        message = f"the command cannot be split: {str(error).lower()}"
-        raise UsageError(message, hint="close the quotation, or give the words one by one after --") from error
 
 
 def _flags_alone(words: Sequence[str], dialect: Dialect) -> Found:
@@ -135,7 +124,7 @@ def _locate_one(words: list[str], environment: Mapping[str, str], depth: int) ->
     for at, word in enumerate(words):
         name = PurePath(word).name
         if name in _SHELLS and (inner := _inner_script(words[at + 1 :])):
-            found = _locate(_shell_words(inner), {**environment, **assignments(words[:at])}, depth + 1)
+            found = _locate(shell_words(inner), {**environment, **assignments(words[:at])}, depth + 1)
             if found is not None:
                 return found
         start = _start(words, at)

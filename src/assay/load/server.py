@@ -18,9 +18,9 @@ from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 from assay.errors import EngineError, UsageError
 from assay.load import tls
+from assay.records.listing import chosen, entries, note
 
 TIMEOUT_S = 10.0
-MODELS_SHOWN = 10
 _SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{[^}]*\})?\s+([-+0-9.eE]+|NaN|[-+]?Inf)(?:\s+\d+)?$")
 RUNNING = ("vllm:num_requests_running", "sglang:num_running_reqs", "llamacpp:requests_processing")
 WAITING = ("vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred")
@@ -101,45 +101,17 @@ class Server:
         except OSError as error:
             message = f"{self.url}/v1/models did not answer: {_said(error)}"
             raise EngineError(message, hint=_next_step(error, self.url)) from error
-        data = answer.get("data") if isinstance(answer, dict) else None
-        entries = [each for each in data if isinstance(each, dict) and each.get("id")] if isinstance(data, list) else []
-        models = [str(entry["id"]) for entry in entries]
-        if not models and wanted is None:
+        listed = entries(answer)
+        if not listed and wanted is None:
             raise EngineError(f"{self.url}/v1/models names no model", hint="name one with --model")
-        if wanted is not None and models and wanted not in models:
-            raise UsageError(f"{self.url} does not serve {wanted!r}", hint=f"it serves: {', '.join(models[:10])}")
-        if wanted is None:
-            chosen, note = self._only(entries)
-        else:
-            chosen, note = next((entry for entry in entries if entry["id"] == wanted), {}), None
+        taken = chosen(listed, self.url, wanted) if listed else {"id": wanted}
         return Served(
-            model=wanted or str(chosen["id"]),
-            models=models,
-            max_tokens=self._max_tokens(chosen),
-            engine=self._engine(chosen),
-            note=note,
+            model=str(taken["id"]),
+            models=[str(entry["id"]) for entry in listed],
+            max_tokens=self._max_tokens(taken),
+            engine=self._engine(taken),
+            note=note(listed, taken) if wanted is None else None,
         )
-
-    def _only(self, entries: list[dict[str, Any]]) -> tuple[dict[str, Any], str | None]:
-        """The model of which all others are names or adapters, and a note when there are any.
-
-        vLLM and SGLang list an adapter with its base as `parent`, and vLLM every name of one model with one `root`.
-
-        Raises:
-            UsageError: there are several: which one is measured must not depend on the order of a list.
-        """
-        bases = [entry for entry in entries if not entry.get("parent")] or entries
-        if len({entry.get("root") or entry["id"] for entry in bases}) > 1:
-            names = [str(entry["id"]) for entry in entries]
-            more = f" and {len(names) - MODELS_SHOWN} more" if len(names) > MODELS_SHOWN else ""
-            message = f"{self.url} serves {len(bases)} models, and none was named"
-            raise UsageError(message, hint=f"name one with --model: {', '.join(names[:MODELS_SHOWN])}{more}")
-        if len(entries) == 1:
-            return bases[0], None
-        others = [str(entry["id"]) for entry in entries if entry is not bases[0]]
-        told = f"{others[0]} is" if len(others) == 1 else f"{', '.join(others[:MODELS_SHOWN])} are"
-        what = "another name or an adapter" if len(others) == 1 else "other names or adapters"
-        return bases[0], f"no model was named: {bases[0]['id']} was taken; {told} {what} of it on this server"
 
     def tokenize(self, text: str) -> list[int] | None:
         """The text in the server's own tokens; None where its tokenizer cannot be asked."""

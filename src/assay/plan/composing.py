@@ -103,6 +103,8 @@ def _gained(
     grown = [*state.stack, hypothesis.id]
     if blamed := _unstable(state, hypothesis, found, final=True):
         return blamed if last else None  # the reference is soaked first
+    if not last and soaking.is_open(state, grown, state.stack):
+        return None  # requests failed: further soaks may tell whose fault it is
     costs = standing(state, composition(hypothesis.id), hypothesis.id)
     if costs.broken:
         reason = f"a gain on top of {on} that costs too much: {costs.broken}"
@@ -112,7 +114,7 @@ def _gained(
     if costs.unproved:
         reason = f"a gain on top of {on}, not shown to cost nothing: {costs.unproved}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
-    reason = f"gain on top of {on}{soaking.soaked_words(state, grown)}"
+    reason = f"gain on top of {on}{soaking.soaked_words(state, grown, state.stack)}"
     return RecordVerdict(verdict=measured(hypothesis, VerdictKind.ADOPTED, found, reason, ids))
 
 
@@ -136,7 +138,7 @@ def _unstable(
 def _out_of_budget(state: CampaignState, hypothesis: Hypothesis) -> bool:
     reserved = 2 * state.spec.budget.confirmation_brackets + 1 if state.stack else 0
     grown = [*state.stack, hypothesis.id]
-    soaks_s = soaking.due_s(state, grown) + soaking.reference_due_s(state, grown, state.stack)
+    soaks_s = soaking.due_s(state, grown, state.stack) + soaking.reference_due_s(state, grown, state.stack)
     return state.spent_s + (2 + reserved) * median_run_s(state) + soaks_s > state.spec.budget.total_s
 
 
@@ -150,7 +152,9 @@ def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:
     on = f"the stack ({' + '.join(state.stack)})" if state.stack else "the baseline"
     grown = [*state.stack, hypothesis.id]
     soak_s = (
-        soaking.due_s(state, grown) if candidate_turn else soaking.reference_due_s(state, grown, reference=state.stack)
+        soaking.due_s(state, grown, state.stack)
+        if candidate_turn
+        else soaking.reference_due_s(state, grown, reference=state.stack)
     )
     return MakeRun(
         intent=intent(

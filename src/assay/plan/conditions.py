@@ -7,7 +7,7 @@ that the runs so far do not show it kept, so more of them are made, and without 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.plan.evidence import guarded_effects
@@ -16,6 +16,7 @@ from assay.plan.series import MAIN, valid_runs
 from assay.plan.verdicts import effect_text
 from assay.records.spec import MAIN_POINT, Constraint
 from assay.records.state import CampaignState, RunRecord
+from assay.records.verdict import Effect
 from assay.stats.brackets import successive_noise
 from assay.stats.limits import Bounds, mean_bounds
 
@@ -32,7 +33,9 @@ def standing(state: CampaignState, series: str, candidate: str) -> Standing:
     """Of a candidate, by its runs in one series."""
     runs = [run for run in valid_runs(state, series) if run.intent.candidate == candidate]
     found = [_service_level(state, constraint, runs) for constraint in state.spec.objective.constraints]
-    found.append(_losses(state, series, candidate))
+    allowed = state.spec.objective.max_loss
+    if allowed is not None:
+        found.append(losses(guarded_effects(state, series, candidate), allowed))
     return Standing(
         broken=next((one.broken for one in found if one.broken), None),
         unproved=next((one.unproved for one in found if one.unproved), None),
@@ -54,18 +57,19 @@ def _service_level(state: CampaignState, constraint: Constraint, runs: Sequence[
     return Standing(unproved=told) if bounds.high > limit else Standing()
 
 
-def _losses(state: CampaignState, series: str, candidate: str) -> Standing:
+def losses(effects: Mapping[str, Effect], allowed: float) -> Standing:
     """Broken where a point's whole interval lies below what may be lost, unproved where some of it does.
 
     Holding the estimate against it instead would adopt what loses as much as it may in every second campaign, and more
     with every look: half of the guard's word. `docs/verdicts.md` has both rules' error rates, and what this one costs.
+
+    Args:
+        effects: by operating point, as of `assay.plan.evidence.guarded_effects`.
+        allowed: relative loss that is tolerated at any of them (`objective.max_loss`).
     """
-    allowed = state.spec.objective.max_loss
-    if allowed is None:
-        return Standing()
     floor = math.log1p(-allowed)
     unproved = None
-    for name, effect in guarded_effects(state, series, candidate).items():
+    for name, effect in effects.items():
         told = f"at {name} it is {effect_text(effect)}, and {100 * allowed:g}% may be lost"
         if effect.high < floor:
             return Standing(broken=told)

@@ -32,7 +32,7 @@ def next_confirmation(state: CampaignState) -> Step:
     stack_turn = candidates_turn(runs)
     deltas = stack_of(state)
     wanted = state.spec.budget.confirmation_brackets
-    soak_s = soaking.due_s(state, state.stack) if stack_turn else soaking.reference_due_s(state, state.stack, [])
+    soak_s = soaking.due_s(state, state.stack, []) if stack_turn else soaking.reference_due_s(state, state.stack, [])
     return MakeRun(
         intent=intent(
             state,
@@ -47,7 +47,7 @@ def next_confirmation(state: CampaignState) -> Step:
 
 
 def _over_budget(state: CampaignState) -> bool:
-    soaks_s = soaking.due_s(state, state.stack) + soaking.reference_due_s(state, state.stack, [])
+    soaks_s = soaking.due_s(state, state.stack, []) + soaking.reference_due_s(state, state.stack, [])
     return state.spent_s + 2 * median_run_s(state) + soaks_s > state.spec.budget.total_s
 
 
@@ -114,7 +114,7 @@ def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) 
     gain = f"{effect_text(effect)} in {f'1/{metric}' if is_latency(metric) else metric}"
     if effect.low <= 0:
         return f"{names} was adopted, but the fresh runs do not confirm it: {gain}."
-    return f"{names}: {gain}, confirmed on fresh runs{soaking.soaked_words(state, state.stack, brief=True)}."
+    return f"{names}: {gain}, confirmed on fresh runs{soaking.soaked_words(state, state.stack, [], brief=True)}."
 
 
 def _median(state: CampaignState, run_ids: list[str]) -> float | None:

@@ -43,9 +43,11 @@ def _context(spec: CampaignSpec, build: EngineBuild, model: ModelFacts) -> tuple
     flags, flag = spec.target.flags, FLAG.get(spec.target.engine)
     given = spellings.value(build, flags, flag) if flag else None
     context, whence = model.context_length, "by the model"
+    if given is None and flag is not None and any(name in flags for name in spellings.same_side(build, flag)):
+        return None  # "auto"
     if given is not None and given != 0:
         if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-            return None  # left to the engine ("auto", -1), or written in a way of its own ("16k")
+            return None  # left to the engine ("auto", -1), or no number to it
         context, whence = given, f"by {flag}"
     if context is None:
         return None

@@ -16,7 +16,7 @@ from assay.plan.series import (
     series_brackets,
     valid_runs,
 )
-from assay.records.spec import Budget
+from assay.records.spec import Budget, Statistics
 from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect
 from assay.stats.brackets import Noise, pool, residual_noise, successive_noise
@@ -61,14 +61,14 @@ def screen_effect(state: CampaignState, candidate: str) -> Effect | None:
         series_brackets(state, MAIN).of(candidate),
         box_noise(state, without=candidate),
         alpha=spec.statistics.screen_alpha,
-        looks=_looks(spec.budget, spec.budget.max_brackets),
+        looks=looks_until(spec.budget, spec.budget.max_brackets),
     )
 
 
 def screen_chance(state: CampaignState, found: Effect) -> float:
     """Chance that the rest of a candidate's screen shows a gain worth having."""
     budget = state.spec.budget
-    looks = _looks(budget, budget.max_brackets)
+    looks = looks_until(budget, budget.max_brackets)
     min_effect, alpha = state.spec.objective.min_effect, state.spec.statistics.screen_alpha
     return chance_of_gain(found, min_effect, alpha=alpha, looks=looks)
 
@@ -76,12 +76,13 @@ def screen_chance(state: CampaignState, found: Effect) -> float:
 def composition_chance(state: CampaignState, found: Effect, num_sharing: int) -> float:
     """Chance that the rest of its composition does, the error rate shared out over so many."""
     budget = state.spec.budget
-    looks = _looks(budget, budget.composition_brackets)
+    looks = looks_until(budget, budget.composition_brackets)
     alpha = state.spec.statistics.adopt_alpha / num_sharing
     return chance_of_gain(found, state.spec.objective.min_effect, alpha=alpha, looks=looks)
 
 
-def _looks(budget: Budget, last: int) -> Looks:
+def looks_until(budget: Budget, last: int) -> Looks:
+    """The looks at a trial of so many brackets."""
     return Looks(min(budget.min_brackets, last), last)
 
 
@@ -92,7 +93,7 @@ def composition_effect(state: CampaignState, candidate: str, num_sharing: int) -
         series_brackets(state, composition(candidate)).of(candidate),
         box_noise(state),
         alpha=spec.statistics.adopt_alpha / num_sharing,
-        looks=_looks(spec.budget, spec.budget.composition_brackets),
+        looks=looks_until(spec.budget, spec.budget.composition_brackets),
     )
 
 
@@ -103,7 +104,7 @@ def ablation_effect(state: CampaignState, member: str) -> Effect | None:
         series_brackets(state, ablation_series(member)).of(member),
         box_noise(state),
         alpha=spec.statistics.adopt_alpha,
-        looks=_looks(spec.budget, spec.budget.composition_brackets),
+        looks=looks_until(spec.budget, spec.budget.composition_brackets),
     )
 
 
@@ -119,8 +120,13 @@ def point_effects(state: CampaignState, series: str, candidate: str) -> dict[str
 def guarded_effects(state: CampaignState, series: str, candidate: str) -> dict[str, Effect]:
     """The same for `max_loss`: each bound is wrong with a chance of `adopt_alpha`, over all looks of the series."""
     budget = state.spec.budget
-    looks = _looks(budget, budget.max_brackets if series == MAIN else budget.composition_brackets)
-    return _at_points(state, series, candidate, alpha=2 * state.spec.statistics.adopt_alpha, looks=looks)
+    looks = looks_until(budget, budget.max_brackets if series == MAIN else budget.composition_brackets)
+    return _at_points(state, series, candidate, alpha=guard_alpha(state.spec.statistics), looks=looks)
+
+
+def guard_alpha(statistics: Statistics) -> float:
+    """Two-sided, so that each of a guard's bounds is wrong with a chance of `adopt_alpha`."""
+    return 2 * statistics.adopt_alpha
 
 
 def _at_points(state: CampaignState, series: str, candidate: str, *, alpha: float, looks: Looks) -> dict[str, Effect]:
@@ -162,7 +168,7 @@ def calibrate(state: CampaignState) -> Calibration | None:
             budget.max_brackets,
             alpha=nominal_alpha(
                 budget.max_brackets,
-                _looks(budget, budget.max_brackets),
+                looks_until(budget, budget.max_brackets),
                 state.spec.statistics.screen_alpha,
                 noise.degrees_of_freedom,
             ),

@@ -103,6 +103,9 @@ def _planned(state: CampaignState, payload: dict[str, Any]) -> dict[str, Any]:
         "passed_over": payload.get("passed_over", state.passed_over),
         "earlier_scores": earlier or state.earlier_scores,
     }
+    if payload.get("random_weights"):
+        target = state.spec.target.model_copy(update={"random_weights": True})
+        found["spec"] = state.spec.model_copy(update={"target": target})
     if "reasoning" in payload:
         found["reasoning"] = PlanReasoning.model_validate(payload["reasoning"])
     return found

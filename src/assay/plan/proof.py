@@ -4,7 +4,8 @@
 as it is reported; several values are parted by `|`, and one of them is enough. A value may be
 
 - a text or a number, in any case of letters; `*` stands for anything: `*trtllm*`;
-- `--flag`: what the arm gives that flag; `$NAME`: what it gives that variable. With `*` before or behind it, what ends
+- `--flag`: what the arm gives that flag (`16k` is 16000 where the engine reads it so; what leaves the choice to the
+  engine, `auto`, asks for nothing); `$NAME`: what it gives that variable. With `*` before or behind it, what ends
   or begins so: `$NAME*`.
 
 A path that the server does not report proves nothing, and refutes nothing.
@@ -21,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assay.records import sizes
 from assay.records.base import Flags
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import RunStatus
@@ -29,6 +31,7 @@ from assay.records.state import CampaignState
 SECTIONS = ("", "engine.")
 """Where a path is looked for: as it is, else in the configuration that vLLM's log tells."""
 LOG = "log."
+LEFT_TO_ENGINE = frozenset({"auto", "none", ""})
 SERVED = frozenset({RunStatus.OK, RunStatus.INVALID, RunStatus.WRONG_OUTPUT})
 """How a run ends whose server was asked, and did not contradict what was changed."""
 _PATH = re.compile(r"^[A-Za-z_][\w.\[\]-]*$")
@@ -62,12 +65,22 @@ def asked_of_the_arm(text: str) -> set[str]:
     return {match["name"] for match in named if match}
 
 
-def refuted(text: str, flags: Flags, env: Mapping[str, str], effective: Mapping[str, Any]) -> str | None:
-    """What the server reports against it; None where it confirms it or tells nothing."""
+def refuted(
+    text: str, flags: Flags, env: Mapping[str, str], effective: Mapping[str, Any], *, engine: str = ""
+) -> str | None:
+    """What the server reports against it; None where it confirms it or tells nothing.
+
+    Args:
+        text: the proof.
+        flags: of the arm.
+        env: of the arm.
+        effective: what the server reports.
+        engine: by whose rules `16k` is read.
+    """
     for proof in _readable(text):
         reported = _reported(proof.path, effective)
         wanted = _wanted(proof, flags, env)
-        if reported is not None and wanted and not any(_is(_each(proof.path, reported), one) for one in wanted):
+        if reported is not None and wanted and not any(_is(_each(proof.path, reported), one, engine) for one in wanted):
             return f"the server reports {proof.path} = {_shown(reported)}, not {' or '.join(wanted)}"
     return None
 
@@ -134,7 +147,7 @@ def _wanted(proof: Proof, flags: Flags, env: Mapping[str, str]) -> list[str]:
     for value in proof.values:
         if not (match := _NAMED.match(value)):
             found.append(value)
-        elif (asked := given.get(match["name"])) is not None:
+        elif (asked := given.get(match["name"])) is not None and str(asked).lower() not in LEFT_TO_ENGINE:
             found.append(match["before"] + _shown(asked) + match["behind"])
     return found
 
@@ -145,9 +158,11 @@ def _each(path: str, reported: Any) -> list[str]:
     return [_shown(one) for one in reported] if several else [_shown(reported)]
 
 
-def _is(reported: list[str], wanted: str) -> bool:
+def _is(reported: list[str], wanted: str, engine: str) -> bool:
     pattern = re.compile(".*".join(re.escape(part) for part in wanted.split("*")), re.IGNORECASE)
-    return any(pattern.fullmatch(text) or _same_number(text, wanted) for text in reported)
+    size = sizes.whole(wanted, engine)
+    number = wanted if size is None else str(size)
+    return any(pattern.fullmatch(text) or _same_number(text, number) for text in reported)
 
 
 def _same_number(one: str, other: str) -> bool:

@@ -66,9 +66,18 @@ def _range(optimization: Optimization, ceiling: CeilingHere | None, *, bounds: b
     prior_from = "the prior, after what others report" if claimed else "the prior, a guess of ours"
     if ceiling is None or not bounds:
         return predicted(optimization.predicted, None, "", prior_from)
+    if ceiling.applies and ceiling.gain.high < 0:
+        return _loss(ceiling)
     most = round(max(0.0, ceiling.gain.high), 4) if ceiling.applies else 0.0
     what = "the estimate's ceiling (Amdahl)" if ceiling.applies else "the estimate: the mechanism cannot act here"
     return predicted(optimization.predicted, most, what, prior_from)
+
+
+def _loss(ceiling: CeilingHere) -> RangeBasis:
+    """Of a control whose loss the estimate calculates at both ends: no claim of anybody is needed."""
+    low, high = (round(end, 4) for end in (ceiling.gain.low, ceiling.gain.high))
+    what = "the estimate: what the control brings into sight"
+    return RangeBasis(low=low, high=high, low_from=what, high_from=what)
 
 
 def _regime(optimization: Optimization, target: Target) -> tuple[bool | None, dict[str, str]]:

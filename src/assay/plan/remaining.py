@@ -34,7 +34,6 @@ def remaining_s(state: CampaignState) -> float:
     runs += 5 * max(0, len(state.stack) + len(waiting) - 1 - len(state.ablations)) * ABLATED_SHARE
     if state.stack or candidates or waiting:
         runs += 2 * max(0, budget.confirmation_brackets - bracket_counts(state, CONFIRMATION).total()) + 1
-    soaks_s = sum(due_s(state, [*state.stack, h.id]) for h in waiting) + (
-        due_s(state, state.stack) if state.stack else 0
-    )
+    soaks_s = sum(due_s(state, [*state.stack, h.id], state.stack) for h in waiting)
+    soaks_s += due_s(state, state.stack, []) if state.stack else 0.0
     return max(0.0, min(runs * run_s + soaks_s, budget.total_s - state.spent_s))

@@ -13,7 +13,7 @@ from assay.plan.evidence import screen_chance, screen_effect
 from assay.plan.runs import MAX_ATTEMPTS, derived_seed, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.series import MAIN, run_counts, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import MakeRun, RecordDial, RecordScreen, RecordVerdict, Step
-from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmeasured
+from assay.plan.verdicts import brackets_text, from_outcome, given_up, measured, unclear, unmeasured
 from assay.plan.worth import affordable
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
@@ -122,16 +122,16 @@ def _decided(state: CampaignState, hypothesis: Hypothesis, found: Effect, ids: l
             return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, reason, ids))
         return RecordScreen(result=ScreenResult(candidate=hypothesis.id, effect=found, promising=True))
     if decision == "worse":
-        reason = f"worse than the baseline after {found.num_brackets} bracket(s)"
+        reason = f"worse than the baseline after {brackets_text(found)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, reason, ids))
     if decision == "no-effect":
-        reason = f"no effect as large as {worth}, after {found.num_brackets} bracket(s)"
+        reason = f"no effect as large as {worth}, after {brackets_text(found)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.NO_EFFECT, found, reason, ids))
     if decision == "futile" and found.num_brackets > 1:
         reason = f"not worth having: the gain is below {worth}, whether it costs something is not known"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     if found.num_brackets >= spec.budget.max_brackets:
-        reason = f"{unclear(found, worth)}, with {found.num_brackets} bracket(s)"
+        reason = f"{unclear(found, worth)}, with {brackets_text(found)}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     if (chance := screen_chance(state, found)) < spec.statistics.give_up_below:
         reason = given_up(found, chance, worth)
@@ -145,7 +145,7 @@ def _undecided(state: CampaignState, hypothesis: Hypothesis) -> RecordVerdict:
     if found is None:
         return RecordVerdict(verdict=unmeasured(hypothesis, f"{BUDGET_ENDED} before it was measured", "budget", ids))
     worth = f"{100 * state.spec.objective.min_effect:g}%"
-    reason = f"{unclear(found, worth)}: {BUDGET_ENDED} after {found.num_brackets} bracket(s)"
+    reason = f"{unclear(found, worth)}: {BUDGET_ENDED} after {brackets_text(found)}"
     return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
 
 

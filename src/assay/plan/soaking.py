@@ -5,28 +5,32 @@ candidate that would crash or leak is stopped before the rest of its brackets is
 stack does that was never soaked as it is (an ablation took something out). A soak decides stability, never size: what
 the run measured before it counts as it would have without it.
 
-Memory that grows is held against what the arm stands on, whose next run is then soaked too: where that grows as well
-(llama.cpp's cache of prompts does, up to its limit), the candidate is blamed only for clearly more of each request.
+A crash and a standstill are the arm's own. Requests that fail and memory that grows are held against what the arm
+stands on, whose next run is then soaked too: where that fails as many of its requests (the traffic, the network, an
+engine that does so anyway: `assay.plan.soak_counts`), or grows as well (llama.cpp's cache of prompts does, up to its
+limit), the candidate is blamed only for clearly more of it. Few failures are no rate, so both are soaked again as long
+as it could tell, in runs that are made anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from assay.plan import soak_counts
 from assay.plan.runs import median_run_s
+from assay.plan.series import CONFIRMATION, STACK, bracket_counts
+from assay.plan.soak_counts import MAX_TRIES, Counts, counted
+from assay.plan.soak_words import memory, told
 from assay.records.run import RunStatus
 from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import MAIN_POINT, Workload
 from assay.records.state import CampaignState, RunRecord
-from assay.units import MIB_BYTES
 
 GROWTH, ERRORS, HANG = "memory-growth", "errors-under-soak", "hang"
 """Causes of being unstable that a server which lives on tells by nothing else."""
-MAX_TRIES = 3
-"""Soaks of one arm that say nothing, after which it ships unsoaked, and that is said."""
 CLEARLY = 1.5
 """Times the reference's growth for each request: below it, what grows is what both are built on."""
-MINUTE_S = 60.0
+UNSOAKED = "the reference was not soaked"
 
 
 def peak(workload: Workload) -> tuple[str, Workload]:
@@ -38,29 +42,43 @@ def peak(workload: Workload) -> tuple[str, Workload]:
     )
 
 
-def due_s(state: CampaignState, deltas: Collection[str]) -> float:
+def due_s(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> float:
     """For how long the next run of an arm is to be soaked; 0: it was, it is not asked for, or its time is not left."""
-    if latest(state, deltas) is not None or len(_tries(state, deltas)) >= MAX_TRIES or not in_budget(state):
-        return 0.0
-    return state.spec.budget.soak_s
-
-
-def in_budget(state: CampaignState) -> bool:
-    """Whether the time is left for a soak, the run that it follows and the reference run that closes its bracket."""
-    budget = state.spec.budget
-    return state.spent_s + 2 * median_run_s(state) + budget.soak_s <= budget.total_s
+    if latest(state, deltas) is None:
+        return _affordable_s(state, deltas)
+    own, base = _counts(state, deltas), _counts(state, reference)
+    level = base.soaks >= own.soaks or (base.soaks and not _affordable_s(state, reference))
+    return _affordable_s(state, deltas) if level and soak_counts.is_open(own, base) else 0.0
 
 
 def reference_due_s(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> float:
-    """The same of what an arm stands on: only asked for where the arm's own memory grows."""
-    own = latest(state, deltas)
-    return due_s(state, reference) if own is not None and own.grows else 0.0
+    """The same of what an arm stands on: only asked for where the arm's own memory grows, or requests of it failed."""
+    last = latest(state, deltas)
+    own, base = _counts(state, deltas), _counts(state, reference)
+    if last is None or not (last.grows or own.failed):
+        return 0.0
+    more = base.soaks < own.soaks and soak_counts.is_open(own, base)
+    return _affordable_s(state, reference) if more or not base.soaks else 0.0
+
+
+def is_open(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> bool:
+    """Whether requests of an arm failed, and another soak of it or of its reference may tell whose fault it is."""
+    due = due_s(state, deltas, reference) or reference_due_s(state, deltas, reference)
+    return bool(_counts(state, deltas).failed and due)
+
+
+def in_budget(state: CampaignState) -> bool:
+    """Whether a soak leaves the time of the confirmation, and of the run it follows and the one closing its bracket."""
+    budget, confirmed = state.spec.budget, bracket_counts(state, CONFIRMATION)[STACK]
+    begun = any(run.intent.series == CONFIRMATION for run in state.runs)
+    reserved = 2 * max(1, budget.confirmation_brackets - confirmed) + (0 if begun else 3)
+    return state.spent_s + reserved * median_run_s(state) + budget.soak_s <= budget.total_s
 
 
 def latest(state: CampaignState, deltas: Collection[str]) -> Soak | None:
     """The newest soak of an arm that says anything."""
-    told = [soak for run in _tries(state, deltas) if (soak := _soak(run)) is not None and soak.passed is not None]
-    return told[-1] if told else None
+    found = _soaks(state, deltas)
+    return found[-1] if found else None
 
 
 def unstable(
@@ -74,92 +92,102 @@ def unstable(
         reference: of what it stands on.
         final: no more runs will be made, so that an unsoaked reference excuses nothing.
     """
-    own, base = latest(state, deltas), latest(state, reference)
-    if own is None or own.passed:
+    own = latest(state, deltas)
+    if own is None:
         return None
-    if own.failed or own.stalled:
-        return (ERRORS if own.failed else HANG), told(own)
-    if base is None and not final and due_s(state, reference):
+    if own.stalled:
+        return HANG, told(own)
+    wait = not final and not _soaks(state, reference) and _affordable_s(state, reference) > 0
+    if wait or not (own.grows or _counts(state, deltas).failed):
         return None
-    if base is not None and not any(_outgrows(trend, own, base) for trend in own.memory):
-        return None
-    beside = "the reference was not soaked" if base is None else f"its reference: {_memory(base)}"
-    remedy = "a cache that fills looks the same until it is full: a longer soak (budget.soak_s) tells"
-    return GROWTH, f"{told(own)}; {beside}; {remedy}"
+    beside = _soaks(state, reference) or _soaks(state, _below(deltas))
+    return _blamed_for_errors(own, _counts(state, deltas), beside) or _blamed_for_growth(own, beside)
 
 
-def soaked_words(state: CampaignState, deltas: Collection[str], *, brief: bool = False) -> str:
+def soaked_words(
+    state: CampaignState, deltas: Collection[str], reference: Collection[str], *, brief: bool = False
+) -> str:
     """What is known of an arm's stability, as a clause; empty where no soak is asked for.
 
     Args:
         state: the campaign.
         deltas: of the arm.
+        reference: of what it stands on.
         brief: without figures, where there is nothing to worry about.
     """
     own = latest(state, deltas)
-    if own is not None and own.passed and brief:
-        return f"; stable for {own.soaked_s:.0f} s at its peak load"
     if own is not None:
-        return f"; {told(own)}" + (_beside(state, deltas) if own.grows else "")
-    tries = _tries(state, deltas)
-    soak = _soak(tries[-1]) if tries else None
-    if not tries and state.spec.budget.soak_s:
-        return f"; not soaked: the budget had no {state.spec.budget.soak_s:g} s left for it (budget.soak_s)"
+        failed = _counts(state, deltas).failed
+        if own.passed and not failed and brief:
+            return f"; stable for {own.soaked_s:.0f} s at its peak load"
+        return f"; {told(own)}{_beside(state, own, deltas, reference) if own.grows or failed else ''}"
+    tried = _asked(state, deltas)
+    soak = _soak(tried[-1]) if tried else None
+    if tried and soak is None:
+        return "; not soaked: the soak was interrupted"
+    if not tried and state.spec.budget.soak_s:
+        wanted = f"{state.spec.budget.soak_s:g} s left for it beside the confirmation (budget.soak_s)"
+        return f"; not soaked: the budget had no {wanted}"
     return f"; {told(soak)}" if soak is not None else ""
 
 
-def _beside(state: CampaignState, deltas: Collection[str]) -> str:
-    """What the same memory does under what the arm stands on: its stack without the last member, else the baseline."""
-    base = latest(state, list(deltas)[:-1]) or latest(state, ())
-    if base is None:
-        return "; its reference was not soaked"
-    return f", as its reference's does: {_memory(base)}" if base.grows else f"; its reference: {_memory(base)}"
+def _blamed_for_errors(own: Soak, counts: Counts, beside: list[Soak]) -> tuple[str, str] | None:
+    if not counts.failed:
+        return None
+    base = counted(beside)
+    if not beside:
+        return ERRORS, f"{told(own)}; {UNSOAKED}"
+    return (
+        (ERRORS, f"{told(own)}; {soak_counts.compared(counts, base)}") if soak_counts.fails_more(counts, base) else None
+    )
 
 
-def told(soak: Soak) -> str:
-    """A soak in one clause, with its figures."""
-    if soak.passed is None:
-        return f"not soaked: {soak.problem}"
-    failed = "none failed" if not soak.failed else f"{soak.failed:,} failed, the first: {soak.first_error}"
-    still = f", and no token came for the last {soak.silent_s:.0f} s" if soak.stalled else ""
-    where = f"{soak.concurrency} streams" if soak.point == MAIN_POINT else f"{soak.point}, {soak.concurrency} streams"
-    return f"soaked for {soak.soaked_s:.0f} s at {where}: {soak.requests:,} requests, {failed}{still}; {_memory(soak)}"
+def _blamed_for_growth(own: Soak, beside: list[Soak]) -> tuple[str, str] | None:
+    base = beside[-1] if beside else None
+    if not any(_outgrows(trend, own, base) for trend in own.memory):
+        return None
+    told_beside = UNSOAKED if base is None else f"its reference: {memory(base)}"
+    remedy = "a cache that fills looks the same until it is full: a longer soak (budget.soak_s) tells"
+    return GROWTH, f"{told(own)}; {told_beside}; {remedy}"
 
 
-def _memory(soak: Soak) -> str:
-    parts = [_trend(trend) for trend in soak.memory]
-    parts += [f"memory of the {where} is not known ({why})" for where, why in soak.unknown.items()]
-    return ", ".join(parts) or "memory was not looked at"
+def _beside(state: CampaignState, own: Soak, deltas: Collection[str], reference: Collection[str]) -> str:
+    """What the reference did in its soaks; where it has none, the stack without its last member, else the baseline."""
+    beside = _soaks(state, reference) or _soaks(state, _below(deltas)) or _soaks(state, ())
+    if not beside:
+        return f"; {UNSOAKED.replace('the', 'its', 1)}"
+    counts, base = _counts(state, deltas), beside[-1]
+    said = f"; {soak_counts.compared(counts, counted(beside))}" if counts.failed else ""
+    if not own.grows:
+        return said
+    return said + (
+        f", as its reference's does: {memory(base)}" if base.grows and not said else f"; its reference: {memory(base)}"
+    )
 
 
-def _trend(trend: MemoryTrend) -> str:
-    rate, low, high = trend.bytes_per_s, trend.low_bytes_per_s, trend.high_bytes_per_s
-    if trend.grows or low <= 0:
-        grows = "grows" if trend.grows else "does not grow"
-    else:
-        grows = "levels off" if trend.levels_off else "grows within what is tolerated"
-    bound = f", {_per_minute(trend.tolerated_bytes_per_s)} tolerated" if low > 0 else ""
-    told = f"{_per_minute(rate)} MiB/min [{_per_minute(low)}, {_per_minute(high)}]{bound}"
-    return f"memory of the {trend.where} {grows} ({told})"
+def _below(deltas: Collection[str]) -> list[str]:
+    """What an arm was built on: it without its last member."""
+    return list(deltas)[:-1]
 
 
-def _per_minute(bytes_per_s: float) -> str:
-    value = bytes_per_s * MINUTE_S / MIB_BYTES
-    return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.2g}"  # noqa: PLR2004 - three digits are all there are
-
-
-def _outgrows(trend: MemoryTrend, own: Soak, base: Soak) -> bool:
+def _outgrows(trend: MemoryTrend, own: Soak, base: Soak | None) -> bool:
     """Whether it grows, and where the reference's does too, by clearly more of each request (a faster arm has more)."""
-    other = next((one for one in base.memory if one.where == trend.where), None)
-    if not trend.grows or other is None or not other.grows:
+    other = next((one for one in base.memory if one.where == trend.where), None) if base else None
+    if not trend.grows or base is None or other is None or not other.grows:
         return trend.grows
     by_request = own.requests_per_s > 0 and base.requests_per_s > 0
     ours, theirs = (own.requests_per_s, base.requests_per_s) if by_request else (1.0, 1.0)
     return trend.low_bytes_per_s / ours > CLEARLY * other.high_bytes_per_s / theirs
 
 
-def _tries(state: CampaignState, deltas: Collection[str]) -> list[RunRecord]:
-    """Runs of an arm that count and were to be soaked."""
+def _affordable_s(state: CampaignState, deltas: Collection[str]) -> float:
+    """A soak's time, where an arm has tries left and the budget has room; else 0."""
+    tries = [run for run in _asked(state, deltas) if _soak(run) is not None]
+    return state.spec.budget.soak_s if len(tries) < MAX_TRIES and in_budget(state) else 0.0
+
+
+def _asked(state: CampaignState, deltas: Collection[str]) -> list[RunRecord]:
+    """Runs of an arm that count and were to be soaked; one whose soak was interrupted has none, and is no try."""
     wanted = set(deltas)
     return [
         run
@@ -169,6 +197,16 @@ def _tries(state: CampaignState, deltas: Collection[str]) -> list[RunRecord]:
         and run.outcome is not None
         and run.outcome.status is RunStatus.OK
     ]
+
+
+def _soaks(state: CampaignState, deltas: Collection[str]) -> list[Soak]:
+    """Those of an arm that say anything, oldest first."""
+    found = (_soak(run) for run in _asked(state, deltas))
+    return [soak for soak in found if soak is not None and soak.passed is not None]
+
+
+def _counts(state: CampaignState, deltas: Collection[str]) -> Counts:
+    return counted(_soaks(state, deltas))
 
 
 def _soak(run: RunRecord) -> Soak | None:

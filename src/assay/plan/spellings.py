@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.records import sizes
 from assay.records.base import Flags, FlagValue
 from assay.records.machine import EngineBuild
 
+SIZE = "SIZE"
+"""How the placeholder of a flag begins whose number may be written `16k`."""
+LEFT_TO_ENGINE = frozenset({"auto", "-1"})
 NEGATED = ("--no-", "-n")
 """How the spellings of a switch begin that turn it off (`--no-repack`, `-nr`), where it has both sides."""
 
@@ -15,7 +19,7 @@ def value(build: EngineBuild, flags: Flags, name: str, default: FlagValue | None
     """The baseline's value of a flag, under any of its spellings; numbers as numbers."""
     for spelling in same_side(build, name):
         if spelling in flags:
-            return as_number(flags[spelling])
+            return _in_force(build, name, flags[spelling])
     for spelling in other_side(build, name):
         if spelling in flags:
             return not flags[spelling]
@@ -53,6 +57,15 @@ def as_number(given: FlagValue) -> FlagValue:
             except ValueError:
                 continue
     return given
+
+
+def _in_force(build: EngineBuild, name: str, given: FlagValue) -> FlagValue | None:
+    """What a value is to a condition: `16k` is a number; None where a size is left to the engine (`auto`, -1)."""
+    info = build.flag(name)
+    if info is not None and (info.value or "").startswith(SIZE) and str(given).lower() in LEFT_TO_ENGINE:
+        return None
+    number = sizes.whole(given, build.engine) if isinstance(given, str) else None
+    return as_number(given) if number is None else number
 
 
 def _is_pair(build: EngineBuild, name: str) -> bool:

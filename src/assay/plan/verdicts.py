@@ -92,9 +92,14 @@ def unclear(effect: Effect, worth: str) -> str:
 def given_up(effect: Effect, chance: float, worth: str) -> str:
     """Why a trial ends although brackets are left."""
     return (
-        f"{unclear(effect, worth)}; given up after {effect.num_brackets} bracket(s): "
+        f"{unclear(effect, worth)}; given up after {brackets_text(effect)}: "
         f"the chance that the rest would show a gain of {worth} or more is {chance_text(chance)}"
     )
+
+
+def brackets_text(effect: Effect) -> str:
+    """What an effect rests on: "1 bracket", "4 brackets"."""
+    return "1 bracket" if effect.num_brackets == 1 else f"{effect.num_brackets} brackets"
 
 
 def chance_text(chance: float) -> str:

@@ -15,9 +15,3 @@ class Frozen(BaseModel):
     """A record: immutable, and closed to fields that it does not declare."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class Described(Frozen):
-    """A record whose fields carry their docstrings, for `assay.toml`: reading them parses source at each start."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)

@@ -12,21 +12,10 @@ from pydantic import Field
 
 from assay.records.base import Frozen
 from assay.records.device import Basis, Collective
+from assay.records.range import Range as Range  # noqa: PLC0414 - told here; it stands alone for light readers
 
 Bound = Literal["compute", "memory", "communication", "launch"]
 Phase = Literal["prefill", "decode"]
-
-
-class Range(Frozen):
-    """A prediction: never a single number."""
-
-    low: float
-    mid: float
-    high: float
-
-    def scaled(self, factor: float) -> Range:
-        """Every part times a positive factor."""
-        return Range(low=self.low * factor, mid=self.mid * factor, high=self.high * factor)
 
 
 class Layout(Frozen):
@@ -111,6 +100,43 @@ class OpTime(Frozen):
         return self.floor_s / self.time_s.mid if self.time_s.mid > 0 else None
 
 
+Scheduling = Literal["serial", "overlapped"]
+"""serial: the next step is prepared when this one has ended; overlapped: while the device computes it."""
+Graphs = Literal["all", "decode", "none"]
+"""Steps whose kernels are replayed from captured graphs; in the others the host launches them one by one."""
+
+
+class Host(Frozen):
+    """How an engine's host shares a step with the device."""
+
+    engine: str = ""
+    """Whose costs are taken; empty, or unknown: those of no engine in particular."""
+    scheduling: Scheduling = "overlapped"
+    graphs: Graphs = "all"
+    why: str = ""
+    """What the scheduling rests on: a default of a version, a flag, what forbids overlapping."""
+
+    @property
+    def words(self) -> str:
+        """`overlapped scheduling (vllm 0.26.0 does it by default)`."""
+        return f"{self.scheduling} scheduling" + (f" ({self.why})" if self.why else "")
+
+
+class HostTime(Frozen):
+    """What the host does in a step: `assay.roofline.host` says how that adds up with the kernels."""
+
+    ahead_s: Range
+    """Work for a step that overlapped scheduling does while the device computes the step before, its fixed part."""
+    ahead_sequences_s: Range
+    """The part of that work that grows with the sequences of the step."""
+    rest_s: Range
+    """What the device waits for in either case, its fixed part."""
+    rest_sequences_s: Range
+    """The part of that which grows with the sequences."""
+    launches_s: Range
+    """Launching kernels one by one; 0 where a graph is replayed."""
+
+
 class StepEstimate(Frozen):
     """One step at one operating point."""
 
@@ -123,9 +149,13 @@ class StepEstimate(Frozen):
     """Sum of floors: the ceiling of speed."""
     time_s: Range
     overhead_s: Range
-    """Outside of kernels: scheduling, sampling, the host; in `time_s`."""
+    """What the step takes beyond its kernels, because the device waits for the host; in `time_s`."""
     sequences_s: Range = Range(low=0.0, mid=0.0, high=0.0)
     """The part of it that grows with the sequences of the step."""
+    host: Host | None = None
+    """How the engine schedules; None: processors, whose engine is the host."""
+    host_time: HostTime | None = None
+    """What the host does, hidden behind kernels or not."""
     tokens_per_s: Range
     """Tokens of the step over its time, over the whole box."""
     ceiling_tokens_per_s: float

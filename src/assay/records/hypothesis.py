@@ -31,9 +31,10 @@ CeilingId = Literal[
     "single-batch-overlap", "two-batch-overlap", "dp-attention", "persistent-kernel", "moe-kernel-tuning",
     "attention-backend", "gemm-backend", "l2-persistence", "cuda-graphs", "torch-compile", "async-scheduling",
     "weights-fp8", "weights-nvfp4", "weights-int4", "kv-fp8", "spec-decoding", "max-concurrency",
-    "chunked-prefill-size",
+    "chunked-prefill-size", "serial-scheduling", "no-graphs", "graphs-for-decode-alone",
 ]  # fmt: skip
-"""Mechanisms whose ceiling `assay.roofline.mechanisms.ceilings` calculates: the term of the estimate that changes."""
+"""Mechanisms whose ceiling `assay.roofline.mechanisms.ceilings` calculates: the term of the estimate that changes; the
+last three are controls (`assay.roofline.mechanisms.controls`), whose gain lies below zero."""
 
 RESERVED = frozenset({"baseline", "stack"})
 """Names of arms, which no optimization may have."""

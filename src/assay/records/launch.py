@@ -11,7 +11,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from assay.records.base import Described
+from assay.records.base import Frozen
 
 PrefixKind = Literal["docker", "podman", "ssh", "srun"]
 PLACES = {"docker": "image", "podman": "image", "ssh": "host", "srun": None}
@@ -35,7 +35,7 @@ SSH_OPTIONS = re.compile(
 option's name behind others (`-4o...`), behind blanks and in quotation marks as well."""
 
 
-class LaunchPrefix(Described):
+class LaunchPrefix(Frozen):
     """How the server's command is wrapped. Absent: a plain process on this machine.
 
     The model's path, the flags and the environment stay what they are; inside a container the model has its own path.

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from assay.records.base import Frozen
-from assay.records.estimate import Range
+from assay.records.range import Range
 
 Outcome = Literal["planned", "blocked", "skipped"]
 """planned: to be tried; blocked: wanted, and cannot be tried here; skipped: not worth a trial here."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from assay.records.base import Described, Flags
+from assay.records.base import Flags, Frozen
 from assay.records.launch import LaunchPrefix
 
 LatencyName = Literal[
@@ -23,7 +23,7 @@ RANDOM_WEIGHTS = "the weights are random, so agreement tells whether the computa
 """What is said wherever answers were compared, and there was nothing to answer with."""
 
 
-class Target(Described):
+class Target(Frozen):
     """What is optimized: an engine, a model, and the configuration in use today."""
 
     engine: str = "llamacpp"
@@ -50,7 +50,8 @@ class Target(Described):
     launch = { kind = "docker", image = "lmsysorg/sglang:v0.5.9", gpus = "all", options = ["--ipc", "host"] }"""
     random_weights: bool = False
     """Whether the model's weights are random numbers, as of a model that is made to be timed. Reports then say that
-    its answers tell nothing about quality. With the flag --load-format dummy it need not be said."""
+    its answers tell nothing about quality. With the flag --load-format dummy it need not be said. The only key that may
+    be set to true after the campaign has begun: no number depends on it."""
 
     @property
     def has_random_weights(self) -> bool:
@@ -73,7 +74,7 @@ class Target(Described):
         return self
 
 
-class LoadPoint(Described):
+class LoadPoint(Frozen):
     """One more operating point: another load that every run plays after the workload's own."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -88,7 +89,7 @@ class LoadPoint(Described):
     """Of its log value in the objective, where the workload's own point has `workload.weight`; 0: shown, not judged."""
 
 
-class Workload(Described):
+class Workload(Frozen):
     """What is asked of the server: closed-loop streams with fresh prompts."""
 
     concurrency: int = Field(default=8, ge=1, le=4096)
@@ -168,7 +169,7 @@ class Workload(Described):
         return self.model_copy(update=changes)
 
 
-class Constraint(Described):
+class Constraint(Frozen):
     """A latency that whatever is adopted must keep to."""
 
     metric: LatencyName
@@ -178,7 +179,7 @@ class Constraint(Described):
     """At which operating point."""
 
 
-class Objective(Described):
+class Objective(Frozen):
     """What counts as better, and from how much on it matters.
 
     With several operating points, the weighted mean of their log ratios is judged.
@@ -209,7 +210,7 @@ class Objective(Described):
             return value
 
 
-class Budget(Described):
+class Budget(Frozen):
     """How much may be spent."""
 
     total_s: float = Field(default=3600.0, gt=0)
@@ -246,7 +247,7 @@ class Budget(Described):
         }
 
 
-class Statistics(Described):
+class Statistics(Frozen):
     """Error rates, declared before anything is measured."""
 
     screen_alpha: float = Field(default=0.10, gt=0, lt=0.5)
@@ -260,7 +261,7 @@ class Statistics(Described):
     """Two-sided error rate of the headline interval (one look)."""
 
 
-class Quality(Described):
+class Quality(Frozen):
     """What "same answer" means here."""
 
     probes: int = Field(default=48, ge=8, le=128)
@@ -272,7 +273,7 @@ class Quality(Described):
     other one keeps is below the floor."""
 
 
-class Gates(Described):
+class Gates(Frozen):
     """What may go on beside a run for it still to count."""
 
     max_foreign_cores: float = Field(default=0.10, gt=0)
@@ -284,7 +285,7 @@ class Gates(Described):
     once (2 MiB), what is shown to grow and does not level off is a leak."""
 
 
-class Policy(Described):
+class Policy(Frozen):
     """What may be done without asking."""
 
     ask_before_tier: int = Field(default=4, ge=1, le=4)
@@ -299,7 +300,7 @@ class Policy(Described):
     """Whether Assay's own entries are used."""
 
 
-class CampaignSpec(Described):
+class CampaignSpec(Frozen):
     """One question about one target."""
 
     name: str = "campaign"

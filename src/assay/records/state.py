@@ -89,3 +89,8 @@ class CampaignState(Frozen):
     def spent_s(self) -> float:
         """Measuring time used so far."""
         return sum(run.outcome.duration_s for run in self.runs if run.outcome)
+
+    @property
+    def waited_s(self) -> float:
+        """Time that went by before runs, waiting for a quiet machine: none of it is measuring time."""
+        return sum(run.outcome.waited_s for run in self.runs if run.outcome)

@@ -15,6 +15,7 @@ from assay.records.device import Box
 from assay.records.estimate import Layout, OperatingPoint, OpTime, Phase
 from assay.records.model_shape import ModelShape
 from assay.rehearsal.world_file import Truth
+from assay.roofline import host as hosts
 from assay.roofline import step
 
 CONTEXTS = (0, 256, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144)
@@ -64,7 +65,8 @@ class StepTimes:
         point = OperatingPoint(phase=phase, sequences=sequences, context_tokens=context_tokens, new_tokens=new_tokens)
         found = step.estimate(self._shape, self._box, self._layout, point, cache_bytes_per_element=self._element_bytes)
         truths = [truth for truth in self._truths if _acts(truth, point)]
-        time_s = found.overhead_s.mid + sum(op.time_s.mid * _factor(op, truths) for op in found.ops)
+        kernels_s = sum(op.time_s.mid * _factor(op, truths) for op in found.ops)
+        time_s = hosts.step_mid_s(found, kernels_s)
         for truth in truths:
             time_s /= 1 + truth.gain
         return time_s

@@ -75,8 +75,8 @@ class World:
     duration_s: float = 10.0
     trouble: Callable[[RunIntent, int], Trouble] = no_trouble
     """What goes wrong, given the intent and how many runs of this arm and series have ended before."""
-    soak: Callable[[RunIntent, int], Soak] = stands
-    """What a soak shows, where one is asked for; given the same."""
+    soak: Callable[[RunIntent, int], Soak | None] = stands
+    """What a soak shows, where one is asked for; given the same. None: it was interrupted."""
 
     def answer(self, intent: RunIntent, state: CampaignState) -> RunOutcome:
         """How this run ends."""

@@ -157,10 +157,9 @@ class LiveBench(QuietBench):
 
         done_s, total_s = self._reach()
         elapsed = f"{duration_words(self._clock() - self._began)} so far"
-        grid = Table.grid(padding=(0, 2))
         if total_s is None:
-            grid.add_row(Text("\N{HORIZONTAL ELLIPSIS}"), Text(f"how long it takes is not known yet, {elapsed}"))
-            return grid
+            return Text(f"how long it takes is not known yet, {elapsed}")
+        grid = Table.grid(padding=(0, 2))
         share = min(1.0, done_s / total_s) if total_s > 0 else 1.0
         left = f"about {duration_words(max(0.0, total_s - done_s))} left, {elapsed}"
         grid.add_row(ProgressBar(total=1.0, completed=share, width=24), Text(f"{100 * share:3.0f}%"), Text(left))

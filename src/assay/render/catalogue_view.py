@@ -105,7 +105,7 @@ def _entry_rows(name: str, engines: Mapping[str, Sequence[Optimization]]) -> Ite
     yield from _claims(first)
     for engine, variants in engines.items():
         for one in variants:
-            proof = f"; in force when {one.verify}" if one.verify else ""
+            proof = f"; in force when {_proof(one.verify)}" if one.verify else ""
             yield engine, f"{one.versions or 'any version'}: {_change(one)}{proof}"
 
 
@@ -135,10 +135,17 @@ def _change(one: Optimization) -> str:
     return "  ".join(words) or f"needs work: {one.needs_work}"
 
 
+def _proof(verify: str) -> str:
+    """`a = 1; b = 2 | 3` as `a = 1 and b = 2 or 3`."""
+    return " and ".join(part.strip().replace(" | ", " or ") for part in verify.split(";"))
+
+
 def _engines(engines: Mapping[str, Sequence[Optimization]]) -> str:
+    """In the order of the legend; those of other packages behind."""
+    order = [*(name for name in SHORT if name in engines), *(name for name in engines if name not in SHORT)]
     return " ".join(
-        f"({SHORT.get(name, name)})" if all(one.needs_work for one in variants) else SHORT.get(name, name)
-        for name, variants in engines.items()
+        f"({SHORT.get(name, name)})" if all(one.needs_work for one in engines[name]) else SHORT.get(name, name)
+        for name in order
     )
 
 

@@ -92,7 +92,8 @@ def _clean(report: DoctorReport) -> list[RenderableType]:
     count = len(report.clean)
     if not count:
         return [] if report.findings else [Text(""), Text("no flags were given")]
-    shown = ", ".join(report.clean[:SHOWN_CLEAN]) + (f", {count - SHOWN_CLEAN} more" if count > SHOWN_CLEAN else "")
+    most = SHOWN_CLEAN if count > SHOWN_CLEAN + 1 else count  # "1 more" is longer than most names
+    shown = ", ".join(report.clean[:most]) + (f" and {count - most} more" if count > most else "")
     words = "1 flag is as it should be" if count == 1 else f"{count} flags are as they should be"
     return [Text(""), Text.assemble((words, "green"), f": {shown}")]
 

@@ -1,7 +1,7 @@
 """Live progress on stderr: a bar over measuring seconds with the planner's own estimate, and results above it.
 
-Drawn only when something happens, at most twice a second: a measured window sees no work of ours. The one timer, of
-plain lines, is for phases that do not measure, and is called off before one that does.
+Drawn only when something happens, figures that move at most twice a second: a measured window sees no work of ours.
+The one timer, of plain lines, is for phases that do not measure, and is called off before one that does.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ MEASURING = ("measuring", "warming up")
 """Phases in which nothing of ours may run, not even a timer; their step says how long they take."""
 MOVED_SHARE = 0.1
 """By how much the expected total must have moved before the first estimate is shown beside it."""
+
+
+WIDE, WIDE_BAR, NARROW_BAR = 100, 20, 10
+"""Columns of a terminal from which on the bar is long, and the bar's columns."""
+LEAST_STEP = 12
+"""Columns below which a step's name is no help beside what is done in it."""
 
 
 class QuietProgress:
@@ -151,9 +157,10 @@ class RichProgress(QuietProgress):
         self._redraw(now=True)
 
     def phase(self, text: str) -> None:
-        """Say it behind the step."""
+        """Say it behind the step: a new one at once, for it may last; new figures of the same only now and then."""
+        same = text.partition(":")[0] == self._phase.partition(":")[0]
         self._phase = text
-        self._redraw(now=False)
+        self._redraw(now=not same)
 
     def result(self, text: str, *, good: bool | None = None) -> None:
         """A line above the bar."""
@@ -169,11 +176,12 @@ class RichProgress(QuietProgress):
         from rich.text import Text  # noqa: PLC0415
 
         total_s = max(self._total_s, self._done_s, 1.0)
+        width = self._console.width
         line = Table.grid(padding=(0, 1))
         share = f"{100 * self._done_s / total_s:3.0f}%"
-        line.add_row(ProgressBar(total=total_s, completed=self._done_s, width=20), Text(share), Text(self._estimate()))
-        now = Text(f"{self._step}: {self._phase}" if self._phase else self._step, overflow="ellipsis", no_wrap=True)
-        return Group(line, now)
+        bar = ProgressBar(total=total_s, completed=self._done_s, width=WIDE_BAR if width >= WIDE else NARROW_BAR)
+        line.add_row(bar, Text(share), Text(self._estimate(), overflow="ellipsis", no_wrap=True))
+        return Group(line, Text(fitted(self._step, self._phase, width), overflow="ellipsis", no_wrap=True))
 
     def _estimate(self) -> str:
         """What is left, and what was said at first once that has turned out to be wrong."""
@@ -182,7 +190,7 @@ class RichProgress(QuietProgress):
         elapsed = duration_words(self._clock() - self._began)
         words = f"about {duration_words(max(0.0, self._total_s - self._done_s))} left, {elapsed} so far"
         moved = abs(self._total_s - self._first_total_s) > MOVED_SHARE * self._first_total_s
-        first = f" (total {duration_words(self._total_s)}, at first {duration_words(self._first_total_s)})"
+        first = f" (at first {duration_words(self._first_total_s)} in all)"
         return words + (first if moved else "")
 
     def _redraw(self, *, now: bool) -> None:
@@ -190,6 +198,16 @@ class RichProgress(QuietProgress):
         if now or at - self._drawn_at >= MIN_REDRAW_S:
             self._drawn_at = at
             self._live.refresh()
+
+
+def fitted(step: str, phase: str, width: int) -> str:
+    """A step and what is done in it, in one line: where that is too long the step is cut, which changes less often."""
+    if not phase:
+        return step
+    room = width - len(phase) - len(": ")
+    if len(step) <= room:
+        return f"{step}: {phase}"
+    return f"{step[: room - 1].rstrip(' :,')}\N{HORIZONTAL ELLIPSIS} {phase}" if room > LEAST_STEP else phase
 
 
 def for_stream(*, plain: bool = False) -> QuietProgress:

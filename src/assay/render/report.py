@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment
+from markupsafe import Markup
 
 from assay.plan.proof import unproved
 from assay.records.rehearsal import StepFacts
@@ -15,6 +16,7 @@ from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import VerdictKind
 from assay.render import rehearsal_view, stack_facts, words
 from assay.render import report_facts as facts
+from assay.render.next_facts import Bottlenecks, next_up
 from assay.render.pages import environment
 from assay.render.report_charts import Latencies, charts, fronts
 from assay.render.scoring_facts import ABOUT_LEFT, scoring
@@ -30,6 +32,7 @@ def report_html(
     latencies: Latencies | None,
     simulated: bool = False,
     step: StepFacts | None = None,
+    bottlenecks: Bottlenecks | None = None,
 ) -> str:
     """The whole report as one page without a single outside reference.
 
@@ -39,11 +42,12 @@ def report_html(
         latencies: seconds of single requests by arm and metric ("ttft_s", "tpot_s"); None without a confirmation.
         simulated: label everything as simulated; an engine that simulates is labelled in any case.
         step: where a step of the target's load goes, by calculation.
+        bottlenecks: of the baseline and of the stack, where they can be calculated.
     """
     simulated = simulated or words.is_simulated(state)
     mark = f"{words.SIMULATED}: " if simulated else ""
     drawn = {"charts": charts(state, latencies, mark), "fronts": fronts(state, mark)}
-    context = _context(state, launch_commands, simulated=simulated, step=step)
+    context = _context(state, launch_commands, simulated=simulated, step=step, bottlenecks=bottlenecks)
     return _environment(autoescape=True).get_template("report.html.j2").render(context, **drawn)
 
 
@@ -53,9 +57,11 @@ def report_markdown(
     launch_commands: Mapping[str, str],
     simulated: bool = False,
     step: StepFacts | None = None,
+    bottlenecks: Bottlenecks | None = None,
 ) -> str:
     """The same facts as tables."""
-    context = _context(state, launch_commands, simulated=simulated or words.is_simulated(state), step=step)
+    simulated = simulated or words.is_simulated(state)
+    context = _context(state, launch_commands, simulated=simulated, step=step, bottlenecks=bottlenecks)
     return _environment(autoescape=False).get_template("report.md.j2").render(context)
 
 
@@ -76,12 +82,19 @@ def _environment(*, autoescape: bool) -> Environment:
         "cell": _cell,
         "gpus": words.gpu_words,
         "sentence": words.sentence_words,
+        "code": _code,
+        "beside_line": words.beside_line,
     }
     return page
 
 
 def _context(
-    state: CampaignState, launch_commands: Mapping[str, str], *, simulated: bool, step: StepFacts | None
+    state: CampaignState,
+    launch_commands: Mapping[str, str],
+    *,
+    simulated: bool,
+    step: StepFacts | None,
+    bottlenecks: Bottlenecks | None,
 ) -> dict[str, Any]:
     metric = state.spec.objective.metric
     invalid = [run for run in state.runs if run.outcome and run.outcome.status is RunStatus.INVALID]
@@ -91,6 +104,10 @@ def _context(
         "state": state,
         "spec": state.spec,
         "headline": state.headline,
+        "headline_words": words.headline_words(state),
+        "next_up": next_up(state, bottlenecks),
+        "waited": words.waited_words(state),
+        "waited_links": facts.references_to(state, facts.waiting_runs(state)),
         "simulated": simulated,
         **rehearsal_view.report_facts(state, step, facts.median_value(state, baseline)),
         "commands": launch_commands,
@@ -155,6 +172,16 @@ def _run_row(state: CampaignState, run: RunRecord) -> dict[str, Any]:
         "tpot": words.milliseconds_words(measures.tpot.p50_s if measures else None),
         "duration": f"{outcome.duration_s:.1f}" if outcome else words.NOTHING,
     }
+
+
+def _code(text: str) -> Markup:
+    """Text in which a command stands between back ticks."""
+    pieces = [Markup("<code>{}</code>").format(one) if odd else one for odd, one in _alternating(text)]
+    return Markup("").join(pieces)
+
+
+def _alternating(text: str) -> list[tuple[bool, str]]:
+    return [(number % 2 == 1, piece) for number, piece in enumerate(text.split("`"))]
 
 
 def _failed_gates(run: RunRecord) -> list[Any]:

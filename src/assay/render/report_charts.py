@@ -30,6 +30,8 @@ from assay.units import seconds
 Latencies = Mapping[str, Mapping[str, Sequence[float]]]
 THROUGHPUT: MetricName = "output_tokens_per_s"
 LATENCY: MetricName = "tpot_p50_s"
+NOTE_LETTERS = 25
+"""Beside a chart's row: of what is longer only the verdict's kind is told there, the table has the rest."""
 LONG_PAUSE_S = 600.0
 """A pause from which on the run chart leaves it out, and says so."""
 
@@ -93,7 +95,8 @@ def _forest(state: CampaignState, title: str) -> str:
 
 def _unmeasured(hypothesis: Hypothesis, verdict: Verdict | None, status: TodoStatus) -> str:
     if verdict is not None or (hypothesis.status == "planned" and status != "in_progress"):
-        return verdict_words(verdict)
+        told = verdict_words(verdict)
+        return told if verdict is None or len(told) <= NOTE_LETTERS else str(verdict.kind)
     return hypothesis.status if hypothesis.status != "planned" else f"{IN_PROGRESS}, no effect yet"
 
 

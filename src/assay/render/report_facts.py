@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.plan.scores import metric_value
-from assay.plan.series import CONFIRMATION, MAIN, valid_runs
+from assay.plan.series import CONFIRMATION, MAIN, valid_runs, why_not_counted
 from assay.plan.todo import todo
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Measures, Purpose, RunStatus
@@ -172,9 +172,14 @@ def other_failures(state: CampaignState) -> list[RunRecord]:
     return [r for r in state.runs if r.outcome and r.outcome.status in kinds and r.intent.run_id not in told]
 
 
+def waiting_runs(state: CampaignState) -> list[RunRecord]:
+    """Runs before which Assay waited for a quiet machine."""
+    return [run for run in state.runs if run.outcome and run.outcome.waited_s]
+
+
 def baseline_runs(state: CampaignState) -> list[RunRecord]:
-    """Every run of the baseline that counts."""
-    return [run for name in (MAIN, CONFIRMATION) for run in valid_runs(state, name) if not run.intent.arm.deltas]
+    """Every run of the baseline that counts, in time order: the screen's, those that composition stood on, the last."""
+    return [run for run in state.runs if not run.intent.arm.deltas and why_not_counted(state, run) is None]
 
 
 def calibration_runs(state: CampaignState) -> list[RunRecord]:

@@ -93,7 +93,7 @@ def headline_panel(state: CampaignState) -> RenderableType:
     if headline is None:
         return Panel("The campaign is not finished.", title=title, box=box.ROUNDED)
     metric = state.spec.objective.metric
-    text = Text(headline.sentence, style="bold green" if headline.confirmed else "bold")
+    text = Text(words.headline_words(state), style="bold green" if headline.confirmed else "bold")
     values = f"baseline {words.metric_words(headline.baseline_median, metric)}"
     if headline.stack:
         values += f", stack {words.metric_words(headline.stack_median, metric)} (medians of the confirmation's runs)"
@@ -110,7 +110,7 @@ def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
             ("model", f"{state.model.name or state.model.path} {state.model.quantization}"),
             ("engine", state.build.version),
             ("machine", _machine(state.machine)),
-            ("runs", f"{len(ended)} ended, {spent} of {total}"),
+            ("runs", f"{len(ended)} ended, {spent} of {total} measured{words.waited_words(state)}"),
             ("noise", words.noise_words(state.calibration) if state.calibration else "not calibrated yet"),
             ("verdicts", f"{len(state.verdicts)} of {len(state.hypotheses)}"),
             *([("on trial", _on_trial(state))] if not state.headline and state.hypotheses else []),
@@ -119,7 +119,7 @@ def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
             ("left", "finished" if state.headline else _left(state, remaining_s)),
         ]
     )
-    answer = [Text(state.headline.sentence, style="bold")] if state.headline else []
+    answer = [Text(words.headline_words(state), style="bold")] if state.headline else []
     return Group(*_simulated(state), facts, *answer)
 
 
@@ -146,8 +146,9 @@ def todo_table(items: Sequence[TodoItem]) -> RenderableType:
     """The todo."""
     known = next((item.corrected for item in items if item.corrected), None)
     table = _table("id, content", "status", "priority", "tier", *(["predicted"] if known else []), "verdict")
+    table.columns[0].min_width = NAME_WIDTH
     table.columns[3].justify = "right"
-    for column in table.columns[1:3]:
+    for column in [*table.columns[1:3], *table.columns[4:-1]]:
         column.no_wrap = True
     told = [f"{words.SIMULATED}: nothing here was measured on a machine"] if any(i.simulated for i in items) else []
     told += [f"predicted: as stated; => corrected by {words.corrected_by(known)}"] if known else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
@@ -20,6 +21,7 @@ UNITS: dict[str, tuple[str, float]] = {
     "requests_per_s": ("requests/s", 1.0),
     **{name: (f"ms {name.split('_')[0].upper()} {name.split('_')[1]}", 1000.0) for name in get_args(LatencyName)},
 }
+COUNTED = re.compile(r"(\d+) bracket\(s\)")
 NOTHING = "\N{EM DASH}"
 """Shown where nothing was measured."""
 SIMULATED = "SIMULATED"
@@ -64,11 +66,30 @@ def verdict_words(verdict: Verdict | None) -> str:
     return f"{verdict.kind}: {cause}" if cause else str(verdict.kind)
 
 
+def headline_words(state: CampaignState) -> str:
+    """The headline with its metric as people read it; empty without one."""
+    if state.headline is None:
+        return ""
+    metric = state.spec.objective.metric
+    return state.headline.sentence.replace(metric, UNITS[metric][0].removeprefix("ms "))
+
+
+def _counted(text: str) -> str:
+    """Reasons of an earlier Assay count "1 bracket(s)"."""
+    return COUNTED.sub(lambda found: f"{found[1]} bracket" + ("" if found[1] == "1" else "s"), text)
+
+
 def reason_words(verdict: Verdict | None) -> str:
     """The verdict's reason, without the effect that is shown beside it."""
     if verdict is None:
         return ""
-    return verdict.reason.removeprefix(f"{effect_words(verdict.effect)}: ")
+    return _counted(verdict.reason.removeprefix(f"{effect_words(verdict.effect)}: "))
+
+
+def beside_line(verdict: Verdict) -> str:
+    """The reason without the engine's line, where that stands below it."""
+    reason = reason_words(verdict)
+    return reason.replace(f": {verdict.line}", "") if verdict.line else reason
 
 
 def sentence_words(text: str) -> str:
@@ -95,6 +116,12 @@ def duration_words(seconds: float) -> str:
     if whole < 3600:  # noqa: PLR2004 - seconds in an hour
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def waited_words(state: CampaignState) -> str:
+    """What goes behind the measuring time: ", and 3 min 20 s waited for a quiet machine"; empty where none was."""
+    waited_s = state.waited_s
+    return f", and {duration_words(waited_s)} waited for a quiet machine" if waited_s else ""
 
 
 def number_words(value: float | None) -> str:

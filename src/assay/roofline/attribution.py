@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from assay.records.attribution import Attribution, Cause, Efficiency, MeasuredRun, Part, ServerTimes, TraceFacts
 from assay.records.estimate import StepEstimate
+from assay.roofline import host as hosts
 
 DECODE = "time per output token"
 FIRST = "time to first token"
@@ -185,8 +186,17 @@ def _predicted(step: StepEstimate | None) -> list[Part]:
         "launch gaps": f"{sum(op.calls for op in step.ops):,} operations a step",
     }
     parts = [_part(_cause(name), seconds, "predicted", words[name]) for name, seconds in excess.items()]
-    host = "the host's part of a step, added to its kernels"
-    return [*parts, _part("scheduling, CPU", step.overhead_s.mid, "predicted", host)]
+    return [*parts, _part("scheduling, CPU", step.overhead_s.mid, "predicted", _host_words(step))]
+
+
+def _host_words(step: StepEstimate) -> str:
+    """Which part of the host's work the device is taken to wait for."""
+    if step.host is None or step.host_time is None or step.host.scheduling == "serial":
+        return "the host's part of a step, added to its kernels"
+    hidden_s = hosts.hidden_s(hosts.kernels_s(step.ops), step.host_time, step.host).mid
+    return (
+        f"what the device waits for the host; {_ms(hidden_s)} ms more hide behind its kernels (overlapped scheduling)"
+    )
 
 
 def _interrupted(run: MeasuredRun, prefill: StepEstimate | None, prompt_s: float | None) -> list[Part]:

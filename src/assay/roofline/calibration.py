@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from assay.records.base import Frozen
 from assay.records.estimate import Bound, OpTime, Range, StepEstimate
+from assay.roofline import host as hosts
 from assay.roofline import timing
 
 WIDTH_90 = 1.645
@@ -97,9 +98,7 @@ def apply(step: StepEstimate, calibration: Calibration) -> StepEstimate:
         "launch": calibration.overhead,
     }
     ops = [_scaled(op, factors[op.bound], calibration.spread) for op in step.ops]
-    sequences = step.sequences_s.scaled(calibration.sequences)
-    per_step = timing.add(step.overhead_s, step.sequences_s.scaled(-1.0)).scaled(calibration.overhead)
-    overhead = _narrowed(timing.add(per_step, sequences), calibration.spread, 0.0)
+    overhead, sequences = _overhead(step, ops, calibration)
     time = timing.add(overhead, *(op.time_s for op in ops))
     tokens = step.point.tokens
     return step.model_copy(
@@ -112,6 +111,25 @@ def apply(step: StepEstimate, calibration: Calibration) -> StepEstimate:
             "bound": timing.largest_bound(ops, overhead.mid),
         }
     )
+
+
+def _overhead(step: StepEstimate, ops: list[OpTime], calibration: Calibration) -> tuple[Range, Range]:
+    """What the corrected step takes beyond its kernels, and the part that grows with its sequences."""
+    sequences = step.sequences_s.scaled(calibration.sequences)
+    if step.host is None or step.host_time is None:
+        per_step = timing.add(step.overhead_s, step.sequences_s.scaled(-1.0)).scaled(calibration.overhead)
+        return _narrowed(timing.add(per_step, sequences), calibration.spread, 0.0), sequences
+    time = step.host_time.model_copy(
+        update={
+            "ahead_s": step.host_time.ahead_s.scaled(calibration.overhead),
+            "rest_s": step.host_time.rest_s.scaled(calibration.overhead),
+            "launches_s": step.host_time.launches_s.scaled(calibration.overhead),
+            "ahead_sequences_s": step.host_time.ahead_sequences_s.scaled(calibration.sequences),
+            "rest_sequences_s": step.host_time.rest_sequences_s.scaled(calibration.sequences),
+        }
+    )
+    beyond = hosts.overhead_s(hosts.kernels_s(ops), time, step.host)
+    return _narrowed(beyond, calibration.spread, 0.0), sequences
 
 
 def _scaled(op: OpTime, factor: float, spread: float) -> OpTime:

@@ -17,7 +17,8 @@ Where neither is named, a constant is assumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from assay.records.device import Basis
@@ -26,6 +27,22 @@ from assay.records.estimate import Range
 Kind = Literal["gemm", "grouped_gemm", "grouped_gemm_packed", "attention", "elementwise", "sampling"]
 """What a kernel is like: a matmul, many small ones in one launch (with weights of 16 bits, or of fewer), attention's
 core, or a pass over data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCost:
+    """What a step costs an engine's host; `assay.roofline.host` says when the device waits for it."""
+
+    ahead_step_s: Range
+    """Scheduling and preparing a step, taking in what came out of the one before: what overlapping can hide."""
+    ahead_sequence_s: Range
+    """The same, per sequence in the step."""
+    rest_step_s: Range
+    """What the device waits for under either scheduling."""
+    rest_sequence_s: Range
+    """The same, per sequence in the step."""
+    eager_launch_s: Range | None = None
+    """From one kernel to the next where graphs are off; None: the profile's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +59,43 @@ class Profile:
     """From one kernel to the next inside a replayed graph; a device's own `launch_s` replaces it."""
     eager_launch_s: Range
     """The same, launched by the host one by one."""
-    host_step_s: Range
-    """Scheduling, sampling bookkeeping and input preparation that no kernel hides, per step."""
-    host_sequence_s: Range
-    """The same, per sequence in the step."""
+    host: HostCost
+    """Of an engine that nothing is known of."""
+    hosts: Mapping[str, HostCost] = field(default_factory=dict)
+    """Of engines that were measured, or that are built otherwise."""
 
+
+COMPILED = ("llamacpp", "lmdeploy", "gpt-fast", "trtllm-engine")
+"""Engines whose loop is compiled, or serves nobody: no Python prepares a step."""
+_NONE = Range(low=0.0, mid=0.0, high=0.0)
+# The host's part. What overlapped scheduling hides: own, each engine with and without it, the same model and load one
+# after the other on an H200; kernels are the same in both and cancel. vLLM 0.26 (examples/gpu/h200-vllm, r0006): 1.94
+# ms a token at 64 streams and 1.38 at 16. SGLang 0.5.17 (examples/gpu/h200-sglang, r0007): 3.22 and 1.63, of which
+# prompts' own steps lost 0.36 and 0.09. Other Python engines are taken to be as vLLM.
+_AHEAD = Range(low=0.2e-3, mid=1.2e-3, high=2.5e-3)
+_AHEAD_EACH = Range(low=0.5e-6, mid=12e-6, high=40e-6)
+_AHEAD_SGLANG = Range(low=0.2e-3, mid=1.1e-3, high=2.5e-3)
+_AHEAD_EACH_SGLANG = Range(low=0.5e-6, mid=27e-6, high=40e-6)
+# What the device waits for in any case: own, traces of vLLM 0.26 with overlapped scheduling (examples/gpu/h200-step).
+# The step of the load test beside them is 0.171 ms longer than its kernels at 64 streams and 0.079 at 16: 2 us a
+# sequence, and nothing for the step, since the starts of its kernels are expected to take longer (0.235 ms). The high
+# ends are what closed loops of others ask for, of which there is no trace.
+_REST = Range(low=0.0, mid=0.0, high=2.0e-3)
+_REST_EACH = Range(low=0.0, mid=2e-6, high=60e-6)
+# A launch through vLLM's Python. Low: torch's own (below). High: a step with a prompt took 25-35 ms without a graph for
+# what is counted here as 204 kernels (docs/gpu.md). The middle is their geometric mean.
+_EAGER = Range(low=9e-6, mid=37e-6, high=150e-6)
+_PYTHON = HostCost(ahead_step_s=_AHEAD, ahead_sequence_s=_AHEAD_EACH, rest_step_s=_REST, rest_sequence_s=_REST_EACH)
+_VLLM = replace(_PYTHON, eager_launch_s=_EAGER)
+_SGLANG = replace(_PYTHON, ahead_step_s=_AHEAD_SGLANG, ahead_sequence_s=_AHEAD_EACH_SGLANG)
+# One loop that waits for each step, nothing to overlap. Set when one constant stood for all engines, and not measured;
+# C++ runtimes show about 1 us a sequence.
+_COMPILED = HostCost(
+    ahead_step_s=_NONE,
+    ahead_sequence_s=_NONE,
+    rest_step_s=Range(low=0.05e-3, mid=0.45e-3, high=2.0e-3),
+    rest_sequence_s=Range(low=0.1e-6, mid=15e-6, high=60e-6),
+)
 
 GPU = Profile(
     # gemm, own: [rows x 4096] x [8192 x 4096] in BF16, replayed over 24 weights, took 18.7, 18.8 and 19.7 us at 1, 8
@@ -81,12 +130,8 @@ GPU = Profile(
     launch_s=Range(low=0.7e-6, mid=1.15e-6, high=2.2e-6),
     # A launch through a framework costs the host this much, and the device waits for it in small steps. Own: 9.1 us.
     eager_launch_s=Range(low=4e-6, mid=9e-6, high=15e-6),
-    # Own: 0.3-0.5 ms of a step are left at one stream of Llama 3.1 8B and of Qwen3 30B-A3B, with asynchronous
-    # scheduling; engines without it show more.
-    host_step_s=Range(low=0.05e-3, mid=0.45e-3, high=2.0e-3),
-    # Own: at most about 15 us at 64 streams; others' closed loops of vLLM 0.11 ask for 40-65
-    # (docs/predicted_against_published.md), C++ runtimes for about 1. How much hides behind kernels is not known.
-    host_sequence_s=Range(low=0.1e-6, mid=15e-6, high=60e-6),
+    host=_PYTHON,
+    hosts={"vllm": _VLLM, "sglang": _SGLANG, **dict.fromkeys(COMPILED, _COMPILED)},
 )
 
 CPU = Profile(
@@ -111,8 +156,12 @@ CPU = Profile(
     # A barrier between two operations of a thread pool. Assumed.
     launch_s=Range(low=0.5e-6, mid=2e-6, high=8e-6),
     eager_launch_s=Range(low=0.5e-6, mid=2e-6, high=8e-6),
-    host_step_s=Range(low=0.02e-3, mid=0.15e-3, high=1e-3),
-    host_sequence_s=Range(low=1e-6, mid=10e-6, high=50e-6),
+    host=HostCost(
+        ahead_step_s=_NONE,
+        ahead_sequence_s=_NONE,
+        rest_step_s=Range(low=0.02e-3, mid=0.15e-3, high=1e-3),
+        rest_sequence_s=Range(low=1e-6, mid=10e-6, high=50e-6),
+    ),
 )
 
 STREAM_SHARE_OF_SPEC = Range(low=0.78, mid=0.88, high=0.95)

@@ -1,9 +1,10 @@
 """The estimate of a decode step held against a profiled one: operation by operation, and what lies between kernels.
 
 An operation's expected time contains the start of each of its kernels; a profiler's kernel times do not, they begin
-with the kernel. So starts are taken off the operations and set, with the host's part, against the time in which nothing
-ran. That time is the measured step, without a profiler, less the kernels' time: a profiler lengthens pauses and hardly
-the kernels.
+with the kernel. So starts are taken off the operations and set, with what the device waits for the host, against the
+time in which nothing ran. That time is the measured step, without a profiler, less the kernels' time: a profiler
+lengthens pauses and hardly the kernels. Work that overlapped scheduling hides behind kernels is no part of it
+(`assay.roofline.host`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from assay.records.traced_step import (
     TracedOperation,
     TracedSteps,
 )
+from assay.roofline import host as hosts
 
 LIMIT = 0.20
 """A relative error up to here counts as close."""
@@ -98,7 +100,7 @@ def held(
     starts = starts_s.scaled(calls)
     between = Range(**{key: getattr(starts, key) + getattr(step.overhead_s, key) for key in ("low", "mid", "high")})
     between_s = max(0.0, measured_s - traced.busy_s)
-    words = _words(rows, traced, measured_s, between_s, between, starts.mid, calls)
+    words = _words(rows, traced, measured_s, between_s, between, starts.mid, f"{calls:,} starts and", _hidden(step))
     return HeldStep(
         sequences=step.point.sequences,
         context_tokens=step.point.context_tokens,
@@ -153,12 +155,14 @@ def _words(
     between_s: float,
     between: Range,
     starts_s: float,
-    calls: int,
+    starts: str,
+    hidden: str,
 ) -> list[str]:
     """The largest differences, in order of their size."""
     seen = {one.operation: one for one in traced.operations}
     told = [(abs(_difference(row)), _row_words(row, seen.get(row.operation))) for row in rows]
-    told.append((abs(between.mid - between_s), _between_words(traced, measured_s, between_s, between, starts_s, calls)))
+    waits = _between_words(traced, measured_s, between_s, between, starts_s, starts, hidden)
+    told.append((abs(between.mid - between_s), waits))
     large = sorted((one for one in told if one[0] >= TOLD_SHARE * measured_s), key=lambda one: -one[0])
     return [sentence for _, sentence in large[:MOST_TOLD]]
 
@@ -183,14 +187,32 @@ def _row_words(row: Held, traced: TracedOperation | None) -> str:
     return f"{row.operation}: {_ms(abs(_difference(row)))} ms {more} than expected; {measured}, {expected}"
 
 
+def _hidden(step: StepEstimate) -> str:
+    """What the estimate takes to be hidden: the first thing to doubt where the device waits longer than expected."""
+    if step.host is None or step.host_time is None:
+        return ""
+    hidden_s = hosts.hidden_s(hosts.kernels_s(step.ops), step.host_time, step.host).mid
+    return (
+        f"; {_ms(hidden_s)} ms more of its work hide behind kernels, as overlapped scheduling has it"
+        if hidden_s
+        else ""
+    )
+
+
 def _between_words(
-    traced: TracedSteps, measured_s: float, between_s: float, between: Range, starts_s: float, calls: int
+    traced: TracedSteps,
+    measured_s: float,
+    between_s: float,
+    between: Range,
+    starts_s: float,
+    starts: str,
+    hidden: str,
 ) -> str:
     kernels = sum(one.calls for one in traced.operations)
     return (
         f"between kernels: nothing runs for {100 * between_s / measured_s:.0f}% of the step ({_ms(between_s)} ms); "
-        f"{_ms(between.mid)} ms were expected, {_ms(starts_s)} ms for {calls:,} starts and "
-        f"{_ms(between.mid - starts_s)} ms for the host. The trace has {kernels:,.0f} kernels a step, "
+        f"{_ms(between.mid)} ms were expected, {_ms(starts_s)} ms for {starts} "
+        f"{_ms(between.mid - starts_s)} ms for the host{hidden}. The trace has {kernels:,.0f} kernels a step, "
         f"{_ms(traced.short_pauses_s)} ms of short pauses and {_ms(traced.long_pauses_s)} ms of longer ones, in which "
         "the device waits for the host (with the profiler's own delays)"
     )

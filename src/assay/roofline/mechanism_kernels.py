@@ -1,11 +1,11 @@
-"""Mechanisms that make kernels faster, fewer, or take the host off the path."""
+"""Mechanisms that make kernels faster, or fewer."""
 
 from __future__ import annotations
 
 import math
 
-from assay.records.estimate import MechanismCeiling, OpTime, Range
-from assay.roofline.mechanism_scene import NOTHING, About, Scene, fastest, fixed_s, floors, ms, size, total
+from assay.records.estimate import MechanismCeiling, Range
+from assay.roofline.mechanism_scene import About, Scene, fastest, fixed_s, floors, ms, size, total
 
 PERSISTING_SHARE = 0.75
 """Part of the L2 that CUDA lets a program set aside for persisting accesses (CUDA programming guide, L2 set-aside)."""
@@ -76,30 +76,6 @@ def _towards_floor(about: About, what: str) -> MechanismCeiling:
     )
 
 
-def graphs(scene: Scene) -> MechanismCeiling:
-    """Captured graphs instead of launches by the host."""
-    touched = [op for op in scene.step.ops if op.collective is None]
-    about = About(id="cuda-graphs", title="CUDA graphs", touched=touched, scene=scene)
-    calls = sum(op.calls for op in scene.step.ops)
-    eager = scene.limits.profile.eager_launch_s.scaled(calls)
-    if scene.step.point.phase == "decode":
-        without = max(scene.time_s, eager.mid)
-        return about.inert(
-            f"the estimate replays graphs already; launched one by one, {calls:,} kernels keep the host busy for "
-            f"{ms(eager.low)} to {ms(eager.high)}, against a step of {ms(scene.time_s)}: without graphs a step would "
-            f"take {ms(without)}"
-        )
-    exposed = [max(0.0, one - scene.time_s) for one in (eager.low, eager.mid, eager.high)]
-    if not exposed[2]:
-        return about.inert(
-            f"a prefill of {ms(scene.time_s)} hides the {ms(eager.mid)} that launching {calls:,} kernels takes"
-        )
-    gains = [one / scene.time_s for one in exposed]
-    return about.saves(NOTHING, f"launching takes {ms(eager.mid)}, the kernels {ms(scene.time_s)}").model_copy(
-        update={"gain": Range(low=gains[0], mid=gains[1], high=gains[2])}
-    )
-
-
 def fusion(scene: Scene) -> MechanismCeiling:
     """Passes over activations fused into each other or into matmuls."""
     touched = scene.ops("elementwise", "embedding")
@@ -138,13 +114,3 @@ def _layer_words(scene: Scene, cache: float) -> str:
         return ""
     one = sum(op.read_bytes for op in experts) / layers
     return f"; one layer's experts are {size(one)}, the L2 {size(cache)}"
-
-
-def async_scheduling(scene: Scene) -> MechanismCeiling:
-    """The host prepares the next step while the device computes this one."""
-    nothing: list[OpTime] = []
-    about = About(id="async-scheduling", title="Overlapped scheduling", touched=nothing, scene=scene, host=True)
-    host = scene.step.overhead_s.mid
-    return about.saves(
-        Range(low=0.0, mid=0.5 * host, high=host), f"{ms(host)} of a step are expected to be the host's (assumed)"
-    )

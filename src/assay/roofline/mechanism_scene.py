@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.records.device import Box
 from assay.records.estimate import (
+    Host,
     Layout,
     MechanismCeiling,
     MemoryBudget,
@@ -62,6 +63,7 @@ class Scene:
         point: OperatingPoint | None = None,
         cache_bytes_per_element: float | None = None,
         algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
+        host: Host | None = None,
     ) -> StepEstimate:
         """The step estimated once more with something changed."""
         return steps.estimate(
@@ -73,6 +75,7 @@ class Scene:
             cache_bytes_per_element=cache_bytes_per_element or self.cache_bytes_per_element,
             calibration=self.calibration,
             algorithms=algorithms,
+            host=host or self.step.host,
         )
 
     def budget(self, *, layout: Layout | None = None, cache_bytes_per_element: float | None = None) -> MemoryBudget:
@@ -123,6 +126,18 @@ class About:
         time = self.scene.time_s
         low, mid, high = (min(max(0.0, one), self.touched_s) for one in (saved.low, saved.mid, saved.high))
         gains = [time / max(time - one, 1e-12) - 1 for one in (low, mid, high)]
+        return self._record(gain=_ascending(gains), applies=True, reason=reason)
+
+    def loses(self, after: Range, reason: str, *, before_s: float | None = None) -> MechanismCeiling:
+        """The step takes so long then: a gain below zero, its high end the least loss.
+
+        Args:
+            after: the step's time with it.
+            reason: with numbers.
+            before_s: the time without it; None: the scene's step.
+        """
+        before = self.scene.time_s if before_s is None else before_s
+        gains = [before / max(before, one) - 1 for one in (after.low, after.mid, after.high)]
         return self._record(gain=_ascending(gains), applies=True, reason=reason)
 
     def becomes(

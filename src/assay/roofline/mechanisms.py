@@ -8,6 +8,7 @@ from assay.records.model_shape import ModelShape
 from assay.roofline import ceilings as limits
 from assay.roofline import mechanism_changes as changes
 from assay.roofline import mechanism_communication as communication
+from assay.roofline import mechanism_host as host
 from assay.roofline import mechanism_kernels as kernels
 from assay.roofline.calibration import Calibration
 from assay.roofline.mechanism_scene import Mechanism, Scene
@@ -26,9 +27,9 @@ MECHANISMS: tuple[Mechanism, ...] = (
     kernels.attention_backend,
     kernels.gemm_backend,
     kernels.l2_pinning,
-    kernels.graphs,
+    host.graphs,
     kernels.fusion,
-    kernels.async_scheduling,
+    host.async_scheduling,
     changes.weights_fp8,
     changes.weights_fp4,
     changes.weights_int4,
@@ -64,7 +65,49 @@ def ceilings(
         reserved_tokens: of the cache that each sequence has at its end; None: those of the step.
         calibration: the one that `step` was estimated with.
     """
-    scene = Scene(
+    scene = _scene(step, shape, box, layout, cache_bytes_per_element, memory_fraction, reserved_tokens, calibration)
+    found = [mechanism(scene) for mechanism in MECHANISMS]
+    return sorted(found, key=lambda one: (not one.applies, -one.gain.high))
+
+
+def controls(
+    step: StepEstimate,
+    shape: ModelShape,
+    box: Box,
+    layout: Layout,
+    *,
+    mixed: StepEstimate | None = None,
+    prompts_per_step: float | None = None,
+) -> list[MechanismCeiling]:
+    """What it would cost to switch off what engines do by default: gains below zero, for the controls of a campaign.
+
+    Args:
+        step: of decode.
+        shape: as of `ceilings`, and so are the next two.
+        box: the devices.
+        layout: the layout.
+        mixed: the step with one prompt in it; None: the engine computes prompts apart.
+        prompts_per_step: on average.
+    """
+    scene = _scene(step, shape, box, layout, 2.0, 0.9, None, None)
+    return [
+        host.serial_scheduling(scene),
+        host.no_graphs(scene),
+        host.graphs_for_decode_alone(scene, mixed, prompts_per_step),
+    ]
+
+
+def _scene(
+    step: StepEstimate,
+    shape: ModelShape,
+    box: Box,
+    layout: Layout,
+    cache_bytes_per_element: float,
+    memory_fraction: float,
+    reserved_tokens: int | None,
+    calibration: Calibration | None,
+) -> Scene:
+    return Scene(
         step=step,
         shape=shape,
         box=box,
@@ -75,5 +118,3 @@ def ceilings(
         reserved_tokens=reserved_tokens or step.point.context_tokens + step.point.new_tokens,
         calibration=calibration,
     )
-    found = [mechanism(scene) for mechanism in MECHANISMS]
-    return sorted(found, key=lambda one: (not one.applies, -one.gain.high))

@@ -3,8 +3,8 @@
 vLLM's V1 scheduler always fills a step of decode up with prompts, TensorRT-LLM's in-flight batching does, SGLang with
 `--enable-mixed-chunk`. Weights are then read once for both, and of experts those that any token chooses; arithmetic,
 activations and messages add up. Source: vLLM, docs/configuration/optimization.md, "Chunked Prefill"; Agrawal et al.,
-Sarathi-Serve, arXiv 2403.02310, section 4. Ignored: that a step with prompts may not fit a captured graph (the host's
-launches then hide behind kernels, which take longer than they do), and what a scheduler does to keep decode short.
+Sarathi-Serve, arXiv 2403.02310, section 4. Such a step has graphs of its own or none (`Host.graphs`). Ignored: what a
+scheduler does to keep decode short, and steps that fit no size that was captured.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from assay.records.device import Box
-from assay.records.estimate import Layout, OperatingPoint, Routing, StepEstimate
+from assay.records.estimate import Host, Layout, OperatingPoint, Routing, StepEstimate
 from assay.records.model_shape import ModelShape
 from assay.roofline import attention, ceilings, collectives, glue, matmuls, pipeline, step, timing
+from assay.roofline import host as hosts
 from assay.roofline.communication import DEFAULT_ALGORITHMS
 from assay.roofline.work import Share, Work
 
@@ -29,6 +30,7 @@ def estimate(
     routing: Routing | None = None,
     cache_bytes_per_element: float = 2.0,
     algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
+    host: Host | None = None,
 ) -> StepEstimate:
     """Floors and expected times of a step with both; its rate counts the tokens of decode.
 
@@ -41,6 +43,7 @@ def estimate(
         routing: how tokens spread over experts.
         cache_bytes_per_element: 2 for a BF16 cache, 1 for FP8.
         algorithms: communication algorithms in use.
+        host: how the engine schedules and launches; None: as engines of today do by default.
 
     Raises:
         UsageError: the device lacks a fact without which nothing can be said.
@@ -56,9 +59,10 @@ def estimate(
     )
     waiting = pipeline.wait(shape, layout, decode, ops)
     ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
-    sequences = limits.profile.host_sequence_s.scaled(max(1.0, both.sequences))
-    host = timing.add(limits.profile.host_step_s, sequences)
-    return step.summed(shape, layout, decode, law, ops, sequences, host, all_tokens=both.all_tokens)
+    host = host or hosts.UNKNOWN
+    captured = hosts.is_captured(host.graphs, with_prompts=True)
+    time = hosts.time_of(limits, host, both.sequences, hosts.calls(ops), captured=captured)
+    return step.summed(shape, layout, decode, law, ops, host, time, all_tokens=both.all_tokens)
 
 
 def together(decode: Share, prompts: Share) -> Share:

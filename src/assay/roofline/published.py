@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.records.estimate import Layout, MemoryBudget, OperatingPoint
+from assay.records.estimate import Host, Layout, MemoryBudget, OperatingPoint
 from assay.records.model_shape import ModelShape
 from assay.records.published import SECONDS, PublishedPoint, PublishedTable
-from assay.roofline import storages
+from assay.roofline import scheduling, storages
 
 SHORT_ANSWER = 64
 """Up to so many tokens the context hardly grows: one step stands for all."""
@@ -26,6 +26,28 @@ class Work:
     decode: list[tuple[OperatingPoint, float]]
     prompts: list[tuple[OperatingPoint, float]]
     tokens: float
+
+
+ENGINES = {
+    "vLLM": "vllm",
+    "SGLang": "sglang",
+    "TensorRT-LLM": "trtllm",
+    "llama.cpp": "llamacpp",
+    "LMDeploy": "lmdeploy",
+    "gpt-fast": "gpt-fast",
+}
+"""How sources write the names of engines."""
+OLD_RUNTIME = "gptSessionBenchmark"
+"""TensorRT-LLM's benchmark of compiled engines, before the PyTorch backend."""
+
+
+def host_of(table: PublishedTable) -> Host:
+    """Scheduling of the table's engine, by its version; an engine's version that is not stated counts as today's."""
+    name = next((ours for theirs, ours in ENGINES.items() if table.engine.startswith(theirs)), "")
+    if name == "trtllm" and OLD_RUNTIME in table.engine:
+        name = "trtllm-engine"
+    stated = table.engine.split(",")[0]
+    return scheduling.host_of(name, None if "not stated" in stated else stated)
 
 
 def restored(shape: ModelShape, formats: dict[str, str], *, sparse: bool = True) -> ModelShape:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from assay.records.device import Box
-from assay.records.estimate import Bound, Layout, OperatingPoint, Range, Routing, StepEstimate
+from assay.records.estimate import Bound, Host, Layout, OperatingPoint, Range, Routing, StepEstimate
 from assay.records.model_shape import ModelShape
+from assay.roofline import host as hosts
 from assay.roofline import pipeline, step, timing
 from assay.roofline.ceilings import Ceilings
 from assay.roofline.communication import DEFAULT_ALGORITHMS
@@ -37,6 +38,7 @@ def step_time(
     routing: Routing,
     cache_bytes_per_element: float = 2.0,
     algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
+    host: Host | None = None,
 ) -> StepTime:
     """Expected time of one step, without calibration.
 
@@ -49,6 +51,7 @@ def step_time(
         routing: how tokens spread over experts.
         cache_bytes_per_element: 2 for a BF16 cache, 1 for FP8.
         algorithms: communication algorithms in use.
+        host: how the engine schedules and launches.
     """
     works = list(step.works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes))
     resident = step.resident_share(works, layout, limits)
@@ -65,15 +68,15 @@ def step_time(
             whole[index] += seconds
             if pipeline.is_last(work.name, work.part):
                 last[index] += seconds
-    host = step.host_s(limits, step.share_of(layout, point))
     waits = [pipeline.wait_s(shape, layout, point, *pair) for pair in zip(whole, last, strict=True)]
-    bounds["launch"] = bounds.get("launch", 0.0) + host.mid
+    kernels = Range(low=whole[0] + min(waits[:2]), mid=whole[1] + waits[1], high=whole[2] + max(waits[1:]))
+    host = host or hosts.UNKNOWN
+    captured = hosts.is_captured(host.graphs, with_prompts=point.phase == "prefill")
+    sequences, calls = step.share_of(layout, point).sequences, sum(work.calls for work in works)
+    took = hosts.step_s(kernels, hosts.time_of(limits, host, sequences, calls, captured=captured), host)
+    bounds["launch"] = bounds.get("launch", 0.0) + took.mid - kernels.mid
     return StepTime(
-        time_s=Range(
-            low=whole[0] + min(waits[:2]) + host.low,
-            mid=whole[1] + waits[1] + host.mid,
-            high=whole[2] + max(waits[1:]) + host.high,
-        ),
+        time_s=took,
         bound=max(bounds, key=lambda bound: bounds[bound]),
         slowest_share=pipeline.slowest_s(shape, layout, whole[1], last[1]) / whole[1] if layout.pp > 1 else 1.0,
     )

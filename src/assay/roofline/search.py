@@ -8,7 +8,7 @@ from functools import cache
 from assay.errors import UsageError
 from assay.records.base import Frozen
 from assay.records.device import Box
-from assay.records.estimate import Bound, Layout, MemoryBudget, OperatingPoint, Range, Routing
+from assay.records.estimate import Bound, Host, Layout, MemoryBudget, OperatingPoint, Range, Routing
 from assay.records.model_shape import ModelShape
 from assay.roofline import ceilings, layouts, memory, quick, step, storages, timing
 from assay.roofline.calibration import Calibration
@@ -46,6 +46,7 @@ def rank(
     cache_bytes_per_element: float = 2.0,
     routing: Routing | None = None,
     calibration: Calibration | None = None,
+    host: Host | None = None,
     limit: int = 20,
 ) -> Ranking:
     """Candidates with the most expected output tokens/s first, and what fits but is too slow, nearest first.
@@ -73,6 +74,7 @@ def rank(
         cache_bytes_per_element: 2 for BF16, 1 for FP8.
         routing: how tokens spread over experts.
         calibration: of estimates on this box.
+        host: how the engine schedules; None: as engines of today do by default.
         limit: candidates, and misses, returned at most.
 
     Raises:
@@ -100,7 +102,7 @@ def rank(
                 max_step_tokens=MAX_STEP_TOKENS,
             )
             serving = _serving(
-                stored, box, layout, input_tokens, output_tokens, cache_bytes_per_element, routing, calibration
+                stored, box, layout, input_tokens, output_tokens, cache_bytes_per_element, routing, calibration, host
             )
             fits = room.sequences(input_tokens + output_tokens) if room.fits else 0
             if not fits:
@@ -151,17 +153,19 @@ def _serving(
     element_bytes: float,
     routing: Routing | None,
     calibration: Calibration | None,
+    host: Host | None,
 ) -> Serving:
     limits, law = ceilings.of(box.device), routing or Routing()
 
     def at(point: OperatingPoint) -> StepTime:
         if calibration is None:
             return quick.step_time(
-                shape, box, limits, layout, point, routing=law, cache_bytes_per_element=element_bytes
+                shape, box, limits, layout, point, routing=law, cache_bytes_per_element=element_bytes, host=host
             )
         full = step.estimate(
-            shape, box, layout, point, routing=law, cache_bytes_per_element=element_bytes, calibration=calibration
-        )
+            shape, box, layout, point, routing=law, cache_bytes_per_element=element_bytes, calibration=calibration,
+            host=host,
+        )  # fmt: skip
         return quick.of_estimate(shape, layout, full)
 
     chunk = min(input_tokens, MAX_STEP_TOKENS)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Iterator
 
 from assay.records.device import Box
-from assay.records.estimate import Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
+from assay.records.estimate import Host, HostTime, Layout, OperatingPoint, OpTime, Range, Routing, StepEstimate
 from assay.records.model_shape import LayerGroup, ModelShape
 from assay.roofline import attention, ceilings, collectives, experts, glue, matmuls, pipeline, timing
 from assay.roofline import calibration as calibrations
+from assay.roofline import host as hosts
 from assay.roofline.calibration import Calibration
 from assay.roofline.ceilings import Ceilings
 from assay.roofline.communication import DEFAULT_ALGORITHMS
@@ -26,6 +27,7 @@ def estimate(
     cache_bytes_per_element: float = 2.0,
     calibration: Calibration | None = None,
     algorithms: Iterable[str] = DEFAULT_ALGORITHMS,
+    host: Host | None = None,
 ) -> StepEstimate:
     """Floors and expected times of one step.
 
@@ -43,6 +45,7 @@ def estimate(
         cache_bytes_per_element: 2 for a BF16 cache, 1 for FP8.
         calibration: factors that a few measurements gave.
         algorithms: communication algorithms in use (`LinkCurve.algorithm`).
+        host: how the engine schedules and launches; None: as engines of today do by default.
 
     Raises:
         UsageError: the device lacks a fact without which nothing can be said.
@@ -69,8 +72,8 @@ def estimate(
             )
         waiting = pipeline.wait(shape, layout, point, ops)
         ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
-    sequences = limits.profile.host_sequence_s.scaled(max(1.0, share.sequences))
-    found = summed(shape, layout, point, routing, ops, sequences, host_s(limits, share))
+    host = host or hosts.UNKNOWN
+    found = summed(shape, layout, point, routing, ops, host, host_time(limits, host, share, point, ops))
     notes = _notes(shape, box, layout, point, limits, resident)
     told = found.model_copy(update={"notes": [*notes, *shape.assumed]})
     return told if calibration is None else calibrations.apply(told, calibration)
@@ -82,9 +85,10 @@ def resident_share(works: Iterable[Work], layout: Layout, limits: Ceilings) -> f
     return min(1.0, limits.cache_bytes / touched) if touched else 0.0
 
 
-def host_s(limits: Ceilings, share: Share) -> Range:
-    """Expected seconds of a step outside of kernels."""
-    return timing.add(limits.profile.host_step_s, limits.profile.host_sequence_s.scaled(max(1.0, share.sequences)))
+def host_time(limits: Ceilings, host: Host, share: Share, point: OperatingPoint, ops: list[OpTime]) -> HostTime:
+    """What the host does in the step."""
+    captured = hosts.is_captured(host.graphs, with_prompts=point.phase == "prefill")
+    return hosts.time_of(limits, host, share.sequences, hosts.calls(ops), captured=captured)
 
 
 def share_of(layout: Layout, point: OperatingPoint) -> Share:
@@ -158,13 +162,14 @@ def summed(
     point: OperatingPoint,
     routing: Routing,
     ops: list[OpTime],
-    sequences: Range,
-    overhead: Range,
+    host: Host,
+    host_time: HostTime,
     *,
     all_tokens: float | None = None,
 ) -> StepEstimate:
     """The step of these operations; `all_tokens` go through the experts, by default those of the point."""
-    time = timing.add(overhead, *(op.time_s for op in ops))
+    kernels = hosts.kernels_s(ops)
+    time, overhead = hosts.step_s(kernels, host_time, host), hosts.overhead_s(kernels, host_time, host)
     floor = sum(op.floor_s for op in ops)
     tokens = share_of(layout, point).all_tokens if all_tokens is None else all_tokens
     distinct = pairs_each = None
@@ -179,7 +184,9 @@ def summed(
         floor_s=floor,
         time_s=time,
         overhead_s=overhead,
-        sequences_s=sequences,
+        sequences_s=hosts.sequences_s(host_time, host),
+        host=host,
+        host_time=host_time,
         tokens_per_s=Range(low=point.tokens / time.high, mid=point.tokens / time.mid, high=point.tokens / time.low),
         ceiling_tokens_per_s=point.tokens / floor if floor > 0 else math.inf,
         bound=timing.largest_bound(ops, overhead.mid),

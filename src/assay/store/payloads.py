@@ -33,6 +33,7 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
         "passed_over": dict[str, str],
         "earlier_scores": list[PredictionScore],
         "reasoning": PlanReasoning,
+        "random_weights": bool,
     },
     EventKind.RUN_INTENDED: {"intent": RunIntent},
     EventKind.SERVER_STARTED: {"run_id": str, "server": ServerIdentity},
@@ -47,9 +48,10 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
 
 LATER: dict[EventKind, set[str]] = {
     EventKind.CAMPAIGN_CREATED: {"shape"},
-    EventKind.PLAN_WRITTEN: {"earlier_scores", "reasoning"},
+    EventKind.PLAN_WRITTEN: {"earlier_scores", "reasoning", "random_weights"},
 }
-"""Keys that records written by an earlier Assay lack, or, the shape, those of a model whose files do not tell it."""
+"""Keys that records written by an earlier Assay lack, or that only some have: the shape, where a model's files tell it;
+random weights, where they were declared after the campaign had begun."""
 
 
 def parse_payload(kind: EventKind, payload: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

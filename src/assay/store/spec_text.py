@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import textwrap
 from collections.abc import Mapping
 from inspect import cleandoc
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any, cast, get_args
 
 import tomlkit
@@ -35,18 +39,31 @@ def spec_text(spec: CampaignSpec, comments: Mapping[str, str]) -> str:
 
 def _fill(table: Container | Table, record: BaseModel, prefix: str, comments: Mapping[str, str]) -> None:
     """Add a record's fields: plain values first, as TOML wants them, then its tables."""
-    fields = type(record).model_fields
+    fields, told = type(record).model_fields, _docstrings(type(record))
     inner = [name for name in fields if isinstance(getattr(record, name), BaseModel | dict)]
     for name in fields:
         if name not in inner:
-            _value(table, name, getattr(record, name), fields[name], comments.get(f"{prefix}{name}", ""))
+            said = told.get(name, f"The {name}.")
+            _value(table, name, getattr(record, name), fields[name], (said, comments.get(f"{prefix}{name}", "")))
     for name in inner:
-        _table(table, name, getattr(record, name), fields[name], f"{prefix}{name}", comments)
+        _table(table, name, getattr(record, name), told.get(name, ""), f"{prefix}{name}", comments)
 
 
-def _value(table: Container | Table, name: str, value: Any, field: FieldInfo, more: str) -> None:
-    _comment(table, f"{_flowing(field.description or f'The {name}.')}{_default_of(field, value)}")
-    _comment(table, more)
+def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
+    """The docstring under each field. Read from the source here, where it is shown, and not whenever Assay starts."""
+    [body] = [node.body for node in ast.parse(dedent(inspect.getsource(kind))).body if isinstance(node, ast.ClassDef)]
+    return {
+        field.target.id: told.value.value
+        for field, told in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(told, ast.Expr) and isinstance(told.value, ast.Constant) and isinstance(told.value.value, str)
+    }
+
+
+def _value(table: Container | Table, name: str, value: Any, field: FieldInfo, told: tuple[str, str]) -> None:
+    """`told`: what the field means, and what is to be said besides."""
+    _comment(table, f"{_flowing(told[0])}{_default_of(field, value)}")
+    _comment(table, told[1])
     if value is None and _is_table(field):
         return  # its description shows one
     if value is None:
@@ -84,12 +101,12 @@ def _table(
     outer: Container | Table,
     name: str,
     value: BaseModel | dict[str, Any],
-    field: FieldInfo,
+    said: str,
     dotted: str,
     comments: Mapping[str, str],
 ) -> None:
     table = tomlkit.table()
-    _comment(table, _flowing(field.description or (isinstance(value, BaseModel) and type(value).__doc__) or ""))
+    _comment(table, _flowing(said or (isinstance(value, BaseModel) and type(value).__doc__) or ""))
     _comment(table, comments.get(dotted, ""))
     if isinstance(value, BaseModel):
         table.add(tomlkit.nl())

@@ -1,0 +1,46 @@
+"""A text split into words as a shell would split it, without expanding or running anything."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from assay.errors import UsageError
+
+_EXPANSION = re.compile(r"\$\((?:[^()]|\((?:[^()]|\([^()]{0,200}\)){0,200}\)){0,300}\)")
+"""`$((8 * $N))` and `$(hostname)`: what a shell would put there stays one word with what it stands in."""
+_HELD = ("\ue000", "\ue001")
+_PLACE = re.compile(f"{_HELD[0]}(\\d{{1,6}}){_HELD[1]}")
+_TO_ANOTHER = re.compile(r"(?<!\S)\d?[<>]&\d(?!\S)")
+"""`2>&1`, which is no background sign."""
+
+
+def shell_words(text: str) -> list[str]:
+    """The words of a text, quotation marks taken away; what a shell would expand stays as it is written.
+
+    Raises:
+        UsageError: a quotation is not closed.
+    """
+    expansions: list[str] = []
+
+    def kept(match: re.Match[str]) -> str:
+        expansions.append(match[0])
+        return f"{_HELD[0]}{len(expansions) - 1}{_HELD[1]}"
+
+    plain = _EXPANSION.sub(kept, _TO_ANOTHER.sub(" ", text.replace("\\\n", " ")))
+    return [
+        _PLACE.sub(lambda match: expansions[int(match[1])] if int(match[1]) < len(expansions) else match[0], word)
+        for word in _lexed(plain)
+    ]
+
+
+def _lexed(text: str) -> list[str]:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="();&|\n")
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        return list(lexer)
+    except ValueError as error:
+        message = f"the command cannot be split: {str(error).lower()}"
+        raise UsageError(message, hint="close the quotation, or give the words one by one after --") from error

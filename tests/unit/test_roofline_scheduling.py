@@ -1,0 +1,112 @@
+"""Which scheduling and which graphs an engine uses, by its version and flags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from assay.probes.published import load_published
+from assay.roofline import published
+from assay.roofline.scheduling import host_of, version_of
+
+EAGLE, NGRAM = '{"method": "eagle3", "num_speculative_tokens": 3}', {"method": "ngram", "num_speculative_tokens": 3}
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "scheduling"),
+    [
+        ("0.9.2", {}, "serial"),
+        ("0.11.1", {}, "serial"),
+        ("0.11.1", {"--async-scheduling": True}, "overlapped"),
+        ("0.13.0", {}, "serial"),
+        ("0.14.0", {}, "overlapped"),
+        ("vLLM 0.26.0", {}, "overlapped"),
+        ("0.26.0", {"--async-scheduling": False}, "serial"),
+        ("0.26.0", {"--no-async-scheduling": True}, "serial"),
+        ("0.26.0", {"--speculative-config": EAGLE}, "overlapped"),
+        ("0.26.0", {"--speculative-config": NGRAM}, "serial"),
+        ("0.26.0", {"--speculative-config": '{"model": "draft", "num_speculative_tokens": 3}'}, "overlapped"),
+        ("0.26.0", {"--speculative-config": '{"method": "mtp", "disable_padded_drafter_batch": true}'}, "serial"),
+        ("0.26.0", {"--distributed-executor-backend": "ray"}, "serial"),
+        ("0.14.1", {"--pipeline-parallel-size": 2}, "serial"),
+        ("0.15.0", {"--pipeline-parallel-size": 2}, "overlapped"),
+        (None, {}, "overlapped"),
+    ],
+)
+def test_vllm_overlaps_by_default_since_0_14_unless_something_forbids_it(
+    version: str | None, flags: dict[str, Any], scheduling: str
+) -> None:
+    found = host_of("vllm", version, flags)
+
+    assert found.scheduling == scheduling
+    assert found.why
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "scheduling"),
+    [
+        ("0.3.4", {}, "serial"),
+        ("0.3.4", {"--enable-overlap-schedule": True}, "overlapped"),
+        ("0.4.6.post5", {}, "overlapped"),
+        ("0.5.17", {"--disable-overlap-schedule": True}, "serial"),
+        ("0.5.17", {"--pp-size": 2}, "serial"),
+        ("0.5.17", {"--speculative-algorithm": "EAGLE"}, "serial"),
+        ("0.5.17", {"--speculative-algorithm": "EAGLE", "SGLANG_ENABLE_SPEC_V2": "1"}, "overlapped"),
+        ("0.5.17", {"--speculative-algorithm": "NGRAM", "SGLANG_ENABLE_SPEC_V2": "1"}, "serial"),
+    ],
+)
+def test_sglang_overlaps_by_default_since_0_3_6(version: str, flags: dict[str, Any], scheduling: str) -> None:
+    assert host_of("sglang", version, flags).scheduling == scheduling
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "flags", "scheduling"),
+    [
+        ("trtllm", "0.19.0", {}, "serial"),
+        ("trtllm", "1.1.0rc4", {}, "overlapped"),
+        ("trtllm", "1.1.0", {"--config.disable_overlap_scheduler": True}, "serial"),
+        ("trtllm-engine", "0.6.1", {}, "serial"),
+        ("llamacpp", "6918", {}, "serial"),
+        ("", None, {}, "overlapped"),
+    ],
+)
+def test_other_engines(engine: str, version: str | None, flags: dict[str, Any], scheduling: str) -> None:
+    assert host_of(engine, version, flags).scheduling == scheduling
+
+
+@pytest.mark.parametrize(
+    ("flags", "graphs"),
+    [
+        ({}, "all"),
+        ({"--enforce-eager": True}, "none"),
+        ({"--compilation-config": '{"mode": 0, "cudagraph_mode": "FULL"}'}, "all"),
+        ({"--compilation-config": '{"cudagraph_mode": "FULL_DECODE_ONLY"}'}, "decode"),
+        ({"--compilation-config": {"cudagraph_mode": "NONE"}}, "none"),
+        ({"--compilation-config": "3"}, "all"),
+        ({"--compilation-config": "no JSON"}, "all"),
+    ],
+)
+def test_graphs_by_the_flags_of_vllm(flags: dict[str, Any], graphs: str) -> None:
+    assert host_of("vllm", "0.26.0", flags).graphs == graphs
+
+
+def test_versions_are_found_among_words() -> None:
+    assert str(version_of("vLLM 0.11.1")) == "0.11.1"
+    assert str(version_of("0.4.6.post5")) == "0.4.6.post5"
+    assert version_of("image voipmonitor/sglang") is None
+    assert version_of(None) is None
+
+
+def test_the_version_of_each_published_source_decides_how_it_scheduled() -> None:
+    found = {table.engine.split(",")[0]: published.host_of(table) for table in load_published(None).values()}
+
+    assert found["vLLM 0.26.0"].scheduling == "overlapped"
+    assert found["vLLM 0.11.1"].scheduling == "serial"
+    assert found["vLLM 0.10.0"].scheduling == "serial"
+    assert found["TensorRT-LLM 1.x (release not stated)"].scheduling == "overlapped"
+    assert found["TensorRT-LLM 0.6.1"].engine == "trtllm-engine"
+    assert found["SGLang (image voipmonitor/sglang:cu130)"].scheduling == "overlapped"
+    assert {host.engine for host in found.values()} == {
+        "vllm", "sglang", "trtllm", "trtllm-engine", "llamacpp", "lmdeploy", "gpt-fast",
+    }  # fmt: skip
