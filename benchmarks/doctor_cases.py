@@ -93,6 +93,9 @@ CASES = [
       "contradiction", "--ep-size", "server_args.py: assertion"),
     s("0.5.9", f"{PIECEWISE} --quantization modelopt_fp4", PIECEWISE, "inert", "fp4_quantize", "flashinfer#2999"),
     s("0.5.9", "--schedule-policy fcfs", "--schedule-policy", "default", "", "wheel 0.5.9: fcfs"),
+    s("0.5.9", "--schedule-policy lpm", "--schedule-policy", "clean", "", "wheel 0.5.9: schedule_policy.py"),
+    s("0.5.9", "--schedule-policy lpm --disable-radix-cache", "--schedule-policy", "substituted", "fcfs",
+      "wheel 0.5.9: schedule_policy.py"),
     s("0.5.9", "--mem_fraction_static 0.9", "--mem_fraction_static", "unknown", "--mem-fraction-static", "argparse"),
     s("0.5.9", "--tp 8", "--tp", "clean", "", "argparse takes unambiguous beginnings"),
     s("0.5.9", "--file-storage-path /x", "--file-storage-path", "dead", "", "wheel 0.5.9: read by no file"),
@@ -125,6 +128,8 @@ CASES = [
     s("0.5.23", "--return-hidden-states", "--return-hidden-states", "substituted", "--return-hidden-states-mode",
       "argparse reads it as the beginning of a new flag"),
     s("0.5.23", "--disable-cuda-graph", "--disable-cuda-graph", "deprecated", "--cuda-graph-backend", "server_args.py"),
+    s("0.5.23", "--schedule-policy dfs-weight --disable-radix-cache", "--schedule-policy", "substituted", "fcfs",
+      "wheel 0.5.23: schedule_policy.py"),
     # vLLM 0.11
     v("0.11.0", "--num-scheduler-steps 8", "--num-scheduler-steps", "removed", "V0", "wheels: last 0.9"),
     v("0.11.0", "--max-seq-len-to-capture 8192", "--max-seq-len-to-capture", "removed", "", "wheels"),

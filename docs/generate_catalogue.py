@@ -6,7 +6,7 @@ python docs/generate_catalogue.py [--check]
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from assay.catalogue.loader import EntryFile, builtin_folder, load_files
@@ -67,13 +67,16 @@ def _row(file: EntryFile) -> str:
         first.ceiling or "-",
         f"{low:+.3g} to {high:+.3g}%",
         first.numerics,
-        "; ".join(dict.fromkeys(_source(one.source) for one in first.reported)) or "a guess of ours",
+        _sources(one.source for one in first.reported),
     )
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def _source(text: str) -> str:
-    return "none" if text.startswith("no source") else text.removeprefix("prior: ")
+def _sources(texts: Iterable[str]) -> str:
+    """Who says so; "none" where everybody does and nobody wrote it down."""
+    told = list(texts)
+    named = dict.fromkeys(text.removeprefix("prior: ") for text in told if not text.startswith("no source"))
+    return "; ".join(named) or ("none" if told else "a guess of ours")
 
 
 def _settings(file: EntryFile) -> Iterator[str]:

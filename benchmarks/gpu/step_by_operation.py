@@ -100,6 +100,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--measured", type=Path, help="ceilings of the GPU from a file, in place of measuring them")
     parser.add_argument("--on", help="the box, where it is not this machine's GPUs")
+    parser.add_argument(
+        "--routing", default="zipf:1", help="how tokens choose experts: as random weights do (%(default)s), or uniform"
+    )
     parser.add_argument("--window", type=float, default=3.0, help="seconds of one of three windows (%(default)s)")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("flags", nargs="*", help="after --: flags of `vllm serve`, in place of the campaign's")
@@ -278,6 +281,7 @@ def told(asked: argparse.Namespace, streams: int, trace: str | None) -> dict[str
     name = asked.out / f"held_c{streams}"
     words = [*ASSAY, "characterize", "--folder", str(asked.out), "--model", str(asked.model)]
     words += ["--trace", str(asked.out / f"trace_c{streams}.json.gz")]
+    words += ["--routing", asked.routing]
     words += [] if asked.on is None else ["--on", asked.on]
     words += [] if asked.measured is None else ["--measured", str(asked.measured)]
     run = ["--run", str(asked.out / f"bench_c{streams}")]

@@ -12,6 +12,7 @@ import numpy as np
 
 from assay.plan.soak_counts import MAX_TRIES, Counts, fails_more, is_open
 
+NONE = Counts(soaks=0, requests=0, failed=0)
 REQUESTS = 400
 """Of one soak: a minute of 64 streams whose answers take ten seconds."""
 SHARES = (
@@ -44,14 +45,21 @@ def ended(own: float, base: float, arms: int) -> Ended:
 
 def _played(rng: np.random.Generator, own: float, base: float) -> tuple[int, int, bool]:
     """Failures in the first soak, soaks of the arm, and whether it is blamed."""
-    first = failed = beside = 0
-    for tries in range(1, MAX_TRIES + 1):
-        failed += int(rng.binomial(REQUESTS, own))
-        beside += int(rng.binomial(REQUESTS, base))
-        first = failed if tries == 1 else first
-        arm, reference = (Counts(soaks=tries, requests=tries * REQUESTS, failed=count) for count in (failed, beside))
-        if failed and fails_more(arm, reference):
-            return first, tries, True
-        if not is_open(arm, reference):
-            return first, tries, False
-    return first, MAX_TRIES, False
+    first = int(rng.binomial(REQUESTS, own))
+    arm, reference = _soaked(NONE, first), NONE
+    while arm.failed:
+        if reference.soaks and fails_more(arm, reference):
+            return first, arm.soaks, True
+        if reference.soaks and not is_open(arm, reference):
+            break
+        if reference.soaks < arm.soaks:
+            reference = _soaked(reference, int(rng.binomial(REQUESTS, base)))
+        elif arm.soaks < MAX_TRIES:
+            arm = _soaked(arm, int(rng.binomial(REQUESTS, own)))
+        else:
+            break
+    return first, arm.soaks, False
+
+
+def _soaked(counts: Counts, failed: int) -> Counts:
+    return Counts(soaks=counts.soaks + 1, requests=counts.requests + REQUESTS, failed=counts.failed + failed)

@@ -139,6 +139,25 @@ def test_the_page_tells_what_the_command_tells(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("streams", [64, 16])
+def test_the_page_tells_what_the_traces_of_a_step_tell(tmp_path: Path, streams: int) -> None:
+    page = " ".join((ROOT / "docs" / "gpu.md").read_text(encoding="utf-8").split())
+    traces = ROOT / "examples" / "gpu" / "h200-step"
+    question = Question(
+        folder=tmp_path, model=model(tmp_path), on="H200", measured=CEILINGS, routing=RANDOM_WEIGHTS,
+        run=str(traces / f"bench_c{streams}"), trace=traces / f"trace_c{streams}.json.gz",
+    )  # fmt: skip
+    found = ask(question, QuietProgress())
+    held = found.held
+
+    assert held is not None
+    assert f"{1e3 * held.expected_s.mid:.2f} ms where {1e3 * held.measured_s:.2f}" in page or (
+        f"{1e3 * held.expected_s.mid:.2f} where {1e3 * held.measured_s:.2f}" in page
+    )
+    assert f"({100 * (held.expected_s.mid / held.measured_s - 1):.0f}%)" in page
+    assert any("vllm 0.26.0 does it by default" in note for note in found.notes)  # the load test's server said so
+
+
 def test_with_the_routing_of_its_weights_the_estimate_is_within_20_percent_with_and_without_overlapping(
     tmp_path: Path,
 ) -> None:

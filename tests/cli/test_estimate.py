@@ -286,6 +286,9 @@ def test_scheduling_is_told_among_what_is_assumed() -> None:
     assert "Serial scheduling (vllm 0.11.1 does it by default: asynchronous since 0.14)" in words
 
 
-@pytest.mark.parametrize(("engine", "advice"), [("tgi", "known: vllm, sglang"), ("vllm==new", "as vllm==0.11.1")])
+@pytest.mark.parametrize(
+    ("engine", "advice"),
+    [("tgi", "known: vllm, sglang"), ("vllm==new", "as vllm==0.11.1"), ("vllm==", "as vllm==0.11.1")],
+)
 def test_an_engine_whose_scheduling_is_not_known_is_refused(engine: str, advice: str) -> None:
     assert advice in str(trouble("llama-3.1-8b", "--on", "H100-SXM", "--engine", engine).hint)

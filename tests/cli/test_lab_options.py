@@ -15,6 +15,7 @@ from assay.cli import run_command
         (["--layout", "tp8", "--tokens", "64"], "--layout, --tokens: only with --moe MODEL or --what-if MODEL"),
         (["--moe", "glm-5", "--on", "h200", "--step", "12"], "--step: not with --moe"),
         (["--what-if", "glm-5", "--routing", "zipf:1"], "--routing: not with --what-if"),
+        (["--on", "cpu", "--routing", "zipf:1"], "--routing: an estimate of processors"),
     ],
 )
 def test_an_option_that_the_question_does_not_listen_to_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from assay import api, wiring
 from assay.campaign.bench import RUN_TOKEN, Bench
-from assay.campaign.loop import run_campaign
+from assay.campaign.loop import recover, run_campaign
 from assay.campaign.run_protocol import make_run
 from assay.campaign.soak import LOOKS_FILE
 from assay.plan.arms import arm_with, baseline_arm
@@ -145,3 +146,37 @@ def test_ctrl_c_in_a_soak_keeps_what_was_measured_and_the_next_session_says_so(b
     assert "interrupted by Ctrl-C" in run.outcome.reason
     assert bench.find_alive(run.server, RUN_TOKEN, bench.token("r-interrupted", bench.place)) == []
     assert said.startswith("r-interrupted baseline: its measurement was complete and counts; the soak alone")
+
+
+class Copying(QuietProgress):
+    """Takes the campaign's folder aside as a kill -9 within the soak would leave it."""
+
+    def __init__(self, folder: Path, to: Path) -> None:
+        self._folder, self._to = folder, to
+
+    def phase(self, text: str) -> None:
+        if text.startswith("soaking") and not self._to.exists():
+            shutil.copytree(self._folder, self._to)
+
+
+def test_what_was_measured_is_on_disk_before_its_soak_and_counts_when_assay_is_killed_there(
+    bench: Bench, tmp_path: Path
+) -> None:
+    quiet, bench.progress = bench.progress, Copying(bench.folder, tmp_path / "killed")
+    try:
+        whole = soaked(bench, None, "r-killed")
+    finally:
+        bench.progress = quiet
+    with SqliteRecord(tmp_path / "killed" / "assay.db") as record, record.lock():
+        state = fold(record.events())
+        assert state.runs[-1].outcome is None
+        with wiring.bench(tmp_path / "killed", record, state, bench.target, QuietProgress(), "here") as left:
+            closed = recover(left)
+            found = left.state.runs[-1].outcome
+
+    assert closed == ["r-killed"]
+    assert found is not None
+    assert (found.status, found.soak, found.measures) == (RunStatus.OK, None, whole.measures)
+    assert "Assay ended during its soak" in found.reason
+    assert found.answer_tokens == whole.answer_tokens
+    assert found.start_s == whole.start_s

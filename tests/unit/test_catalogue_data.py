@@ -18,7 +18,7 @@ from assay.errors import UsageError
 FILES = sorted([*builtin_folder().glob("*.toml"), *null_folder().glob("*.toml")])
 ENGINES = ("llamacpp", "vllm", "sglang", "trtllm")
 SOURCE = re.compile(
-    r"#\d|^no source|prior|wheels|README|voipmonitor/rtx6kpro|alint77/jupiter|SemiAnalysisAI/InferenceX"
+    r"#\d|^no source|prior|wheels|README|voipmonitor/rtx6kpro|examples/gpu/|alint77/jupiter|SemiAnalysisAI/InferenceX"
 )
 WHOLE = """
 id = "mine"

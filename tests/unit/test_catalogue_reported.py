@@ -79,12 +79,13 @@ def test_every_proof_of_our_own_entries_can_be_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("campaign", "engine"), [("demo", "llamacpp"), ("vllm-cpu", "vllm"), ("gpu/h200-vllm", "vllm")]
+    ("campaign", "engine"),
+    [("demo", "llamacpp"), ("vllm-cpu", "vllm"), ("gpu/h200-vllm", "vllm"), ("gpu/h200-sglang", "sglang")],
 )
 def test_every_key_that_a_recorded_server_reported_of_itself_is_known(campaign: str, engine: str) -> None:
     state = fold(read_events(EXAMPLES / campaign / "assay.db"))
     told = {key for run in state.runs if run.outcome for key in run.outcome.effective}
-    of_others = re.compile(r"\._|\.(draft|target)_(model|parallel)_config\.|^args\.")
+    of_others = re.compile(r"\._|\.(draft|target)_(model|parallel)_config\.|^args\.|^status$")
 
     facts, keys = log_facts()[engine], set((DATA / f"{engine}_reported.txt").read_text().split())
     assert len(told) > 50

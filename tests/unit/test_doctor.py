@@ -308,6 +308,37 @@ def test_what_real_commands_say_is_no_finding(command: str, version: str) -> Non
     assert ask(command, engine_version=version).findings == []
 
 
+@pytest.mark.parametrize(
+    ("command", "flag", "remedy"),
+    [
+        ("vllm serve M --port 1 \\ \n", "' '", "has to be the last character"),
+        ("vllm serve M \u2014max-num-seqs=4", "\u2014max-num-seqs=4", "write --max-num-seqs=4: "),
+        ("vllm serve M --served-model-name \u201ca b\u201d", "b\u201d", "straight quotation marks"),
+    ],
+)
+def test_a_command_that_a_text_editor_changed_is_told_what_to_change_back(command: str, flag: str, remedy: str) -> None:
+    found = ask(command, engine_version="0.26.0").findings
+
+    assert [(one.kind, one.flags) for one in found] == [("stray-word", [flag])]
+    assert remedy in found[0].remedy
+
+
+@pytest.mark.parametrize(
+    "between", ["\n  ", " \\\n  # --max-model-len 4096 \\\n  "], ids=["no backslash", "a comment between"]
+)
+def test_flags_behind_the_end_of_the_command_are_told(between: str) -> None:
+    report = ask(f"vllm serve M \\\n  --max-num-seqs 4{between}--port 1 --seed 2\necho done", engine_version="0.26.0")
+
+    assert [(one.kind, one.severity, one.flags) for one in report.findings] == [("stray-word", "warning", ["--port"])]
+    assert report.clean == ["--max-num-seqs"]
+
+
+def test_a_flag_that_is_wrong_in_the_same_way_twice_is_told_once() -> None:
+    found = ask("vllm serve M --foo 1 --foo 2", engine_version="0.26.0").findings
+
+    assert [one.flags for one in found] == [["--foo"]]
+
+
 def test_words_that_a_shell_fills_in_are_listed_as_not_decided() -> None:
     report = ask("llama-server -m m.gguf $SPEC --temp 0.7 stray", engine_version="11549")
 

@@ -15,6 +15,8 @@ from assay.flags.knowledge import from_history
 from assay.records.doctor import Launch
 
 API_SERVER = "vllm.entrypoints.openai.api_server"
+CLI = "vllm.entrypoints.cli.main"
+TRTLLM = "tensorrt_llm.commands.serve"
 SCRIPT = "/opt/vllm/entrypoints/openai/api_server.py"
 
 
@@ -37,6 +39,9 @@ def flags(*words: str, engine: str | None = None) -> dict[str, list[str]]:
         ("uv run --with x vllm serve M", "vllm", "vllm serve"),
         (f"python -m {API_SERVER} --model M", "vllm", f"python -m {API_SERVER}"),
         (f"python {SCRIPT} --model M", "vllm", f"python {SCRIPT}"),
+        (f"python -m {CLI} serve M --port 1", "vllm", f"python -m {CLI} serve"),
+        (f"python -m {TRTLLM} M --tp_size 8", "trtllm", f"python -m {TRTLLM}"),
+        (f"python -m {TRTLLM} serve M", "trtllm", f"python -m {TRTLLM} serve"),
         ("trtllm-serve M --tp_size 8", "trtllm", "trtllm-serve"),
         ("trtllm-serve serve M", "trtllm", "trtllm-serve serve"),
         ("/usr/local/bin/llama-server -m x.gguf", "llamacpp", "/usr/local/bin/llama-server"),
@@ -158,6 +163,25 @@ def test_words_alone_are_taken_for_the_engine_that_is_named() -> None:
 def test_an_engine_that_the_command_contradicts_is_refused() -> None:
     with pytest.raises(UsageError, match="vLLM"):
         parse(["vllm serve M"], "sglang")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vllm serve M \\\r\n  --max-num-seqs 64 \\\r\n  --port 1",
+        "# it's the server\nvllm serve M --max-num-seqs 64 --port 1 # --foo \"bar",
+        "vllm serve M --max-num-seqs 64 --port 1;# done",
+    ],
+)
+def test_line_ends_of_another_system_and_comments_are_no_words(command: str) -> None:
+    assert flags(command) == {"--max-num-seqs": ["64"], "--port": ["1"]}
+
+
+def test_what_only_looks_like_a_comment_is_a_word() -> None:
+    assert flags("vllm serve M --served-model-name 'a #1' --revision v#2") == {
+        "--served-model-name": ["a #1"],
+        "--revision": ["v#2"],
+    }
 
 
 def test_an_open_quotation_is_an_error_of_the_user() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.api.doctor import Question, doctor
-from assay.errors import UsageError
 from assay.flags.option_check import check_options
 from assay.records.doctor import DoctorReport
 
@@ -89,9 +89,61 @@ def test_a_file_that_is_elsewhere_is_no_error_and_said(tmp_path: Path) -> None:
     assert any("/nowhere/x.yml (--config) is not here" in note for note in report.notes)
 
 
-def test_a_file_without_options_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no options"):
-        asked(tmp_path, "- 1\n- 2\n", "1.2.0")
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("- 1\n- 2\n", "holds a list and no options"),
+        ("a: [1, 2\nb: }", "is no YAML: line 2: "),
+        ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
+        ("[a]: 1\n", "is no YAML: line 1: "),
+        ("day: 2024-13-40\n", "is no YAML: month must be in 1..12"),
+    ],
+)
+def test_a_file_that_the_engine_cannot_read_either_is_an_error_of_its_flag(
+    tmp_path: Path, content: str, words: str
+) -> None:
+    report = asked(tmp_path, content, "1.2.0")
+
+    assert [(one.kind, one.severity, one.flags) for one in report.findings] == [
+        ("bad-value", "error", ["--extra_llm_api_options"])
+    ]
+    assert words in report.findings[0].what
+    assert "--extra_llm_api_options" not in report.clean
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("{a: " * 3000 + "1" + "}" * 3000, "nested too deeply"), ("a: 1\n" * 200_001, "longer than 1,000,000 characters")],
+    ids=["deep", "long"],
+)
+def test_a_file_too_large_to_read_is_not_checked_in_part_and_that_is_said(
+    tmp_path: Path, content: str, words: str
+) -> None:
+    report = asked(tmp_path, content, "1.2.0")
+
+    assert report.findings == []
+    assert words in report.notes[-1]
+
+
+def test_entries_that_repeat_each_other_without_end_are_soon_told(tmp_path: Path) -> None:
+    sections = [f"s{n}: &s{n} {{{', '.join(f'k{k}: *s{n - 1}' for k in range(9))}}}" for n in range(1, 9)]
+    content = "\n".join(["s0: &s0 {a: 1}", *sections, "kv_cache_config: *s8", "kv: &kv {again: *kv}"])
+
+    report = asked(tmp_path, content, "1.2.0")
+
+    assert [one.flags[0] for one in report.undecided][:2] == ["s0", "s1"]
+    assert len(report.undecided) + len(report.findings) < 30
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yml")
+    report = doctor(
+        Question(
+            words=[f"trtllm-serve m --config {tmp_path / 'pipe.yml'}"], engine_version="1.2.0", ask_installed=False
+        )
+    )
+
+    assert "is no regular file" in report.notes[-1]
 
 
 @pytest.mark.parametrize(

@@ -146,8 +146,16 @@ def test_what_an_sglang_log_tells_of_graphs_and_caches_proves_and_refutes_the_en
     assert "log.prefill_graph = breakable" in str(said("piecewise-cuda-graph", "sglang", told, 1))
     assert "log.decode_graph = full" in str(said("graphs-off", "sglang", told))
     assert "log.kv_dtype = bfloat16" in str(said("kv-fp8", "sglang", told))
-    assert "log.tree_cache = RadixCache" in str(said("prefix-cache-off", "sglang", told))
-    assert "log.hierarchical = False" in str(said("hierarchical-cache", "sglang", told))
+    assert "log.tree_cache = RadixCache" in str(said("prefix-cache-off", "sglang", told, 1))
+    assert "log.hierarchical = false" in str(said("hierarchical-cache", "sglang", told))
+
+
+def test_a_cache_that_keeps_its_class_without_reuse_does_not_refute_that_reuse_is_off() -> None:
+    told = {"disable_radix_cache": True, "log.tree_cache": "UnifiedRadixCache"}
+
+    assert said("prefix-cache-off", "sglang", told) is None
+    assert "disable_radix_cache = false" in str(said("prefix-cache-off", "sglang", {"disable_radix_cache": False}))
+    assert "UnifiedRadixCache" in str(said("prefix-cache-off", "sglang", told, 1))
 
 
 def test_a_flag_that_sglang_keeps_in_a_field_of_another_name_is_held_against_that_field() -> None:
@@ -183,7 +191,7 @@ def test_the_batch_that_graphs_are_asked_for_is_one_that_vllm_captures_and_none_
 
 
 def runs(campaign: str) -> list[tuple[RunIntent, RunOutcome]]:
-    """What was changed in each run of a real vLLM, and how it ended."""
+    """What was changed in each run of a real engine, and how it ended."""
     from assay.plan.fold import fold
     from assay.store.reader import read_events
 
@@ -192,16 +200,21 @@ def runs(campaign: str) -> list[tuple[RunIntent, RunOutcome]]:
 
 
 @pytest.mark.parametrize(
-    ("campaign", "proved_there"),
+    ("campaign", "engine", "proved_there"),
     [
-        ("vllm-cpu", {"prefix-cache-off", "stream-interval"}),
-        ("gpu/h200-vllm", {"assay-persistent-moe", "kv-fp8", "prefill-chunk-large", "stream-interval", "weights-fp8"}),
+        ("vllm-cpu", "vllm", {"prefix-cache-off", "stream-interval"}),
+        (
+            "gpu/h200-vllm",
+            "vllm",
+            {"assay-persistent-moe", "kv-fp8", "prefill-chunk-large", "stream-interval", "weights-fp8"},
+        ),
+        ("gpu/h200-sglang", "sglang", {"overlap-schedule-off", "stream-interval"}),
     ],
 )
 def test_no_run_of_a_recorded_campaign_that_counted_is_refuted_by_its_entries_proof(
-    campaign: str, proved_there: set[str]
+    campaign: str, engine: str, proved_there: set[str]
 ) -> None:
-    served = {one.id: one.engines["vllm"][0] for one in load_files([builtin_folder()]) if "vllm" in one.engines}
+    served = {one.id: one.engines[engine][0] for one in load_files([builtin_folder()]) if engine in one.engines}
     told: set[str] = set()
     for intent, outcome in runs(campaign):
         for name in (each for each in intent.arm.deltas if each in served):
@@ -270,6 +283,14 @@ def test_a_path_that_no_run_found_is_told() -> None:
     assert after((invalid, {}), (invalid, told), verify="scheduler_config.max_num_seqs = 64") is None
     assert after((stopped, told), verify=misspelt) is None
     assert after((invalid, told), verify="") is None
+
+
+def test_a_log_that_is_silent_as_it_should_be_misses_no_part_of_a_proof() -> None:
+    verify = "disable_cuda_graph = true; log.decode_graph = none"
+    invalid = RunStatus.INVALID
+
+    assert after((invalid, {"disable_cuda_graph": True}), verify=verify) is None
+    assert "could not be proved" in str(after((invalid, {}), verify=verify))
 
 
 def test_the_report_names_what_could_not_be_proved() -> None:

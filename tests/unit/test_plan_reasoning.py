@@ -81,6 +81,16 @@ def test_what_a_control_loses_is_calculated_at_both_ends() -> None:
     assert control.range.low_from.startswith("the estimate")
 
 
+def test_a_mechanism_that_would_lose_is_no_control_and_keeps_the_loss_of_its_prior() -> None:
+    whole_experts = thought("expert-parallel", story(1))
+
+    assert whole_experts.ceiling is not None
+    assert whole_experts.range is not None
+    assert whole_experts.ceiling.gain.high < 0
+    assert whole_experts.range.low == whole_experts.prior[0]
+    assert whole_experts.range.low_from.startswith("the prior")
+
+
 def test_the_load_decides_where_the_command_alone_would_not() -> None:
     """85 tokens of GLM-5 make 1 MiB: MSCCL++ acts at 64 sequences, and not at the 150 that the cache holds."""
     at_64, at_256 = thought("mscclpp", story(64)), thought("mscclpp", story(256))

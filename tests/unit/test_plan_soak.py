@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from benchmarks.verdicts.soak_errors import ended
+
 from assay.plan.fold import fold
 from assay.plan.forecast import describe_next
 from assay.plan.next_step import next_step
@@ -175,10 +177,18 @@ def test_one_failed_request_that_does_not_come_again_makes_nothing_unstable_and_
 
 
 def test_few_failures_that_come_again_in_every_soak_add_up_to_evidence() -> None:
-    state = played(in_order(good=[fails(3)], base=[RESTS]))
+    state = played(in_order(good=[fails(4)], base=[RESTS]))
 
     assert kinds(state) == {"good": "unstable"}
-    assert [deltas for _, _, deltas in soaked(state)] == [["good"], [], ["good"], []]  # 6 of 200 against 0 of 200
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], [], ["good"], []]  # 8 of 200 against 0 of 200
+
+
+def test_an_arm_that_fails_as_its_reference_is_hardly_ever_blamed_at_any_look() -> None:
+    """Twice 2% of 400 requests a soak: 5% are declared, over all five looks."""
+    blamed = ended(0.02, 0.02, arms=400).blamed
+
+    assert blamed < 0.05 * 400
+    assert ended(0.06, 0.02, arms=400).blamed > 0.9 * 400
 
 
 def test_a_reference_that_cannot_be_soaked_excuses_no_failed_request() -> None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from assay.api.bottleneck import bottlenecks
 from assay.models import load
 from assay.plan.bottleneck import Adopted, parts
 from assay.plan.target_step import Served, TargetStep, target_step
-from assay.plan.what_next import ideas, obstacles, questions
+from assay.plan.what_next import Question, asked_alone, ideas, obstacles, questions
 from assay.probes.devices import box
 from assay.records.estimate import Layout
-from assay.records.spec import Workload
+from assay.records.spec import CampaignSpec, Workload
 from assay.records.state import CampaignState
-from assay.records.verdict import Effect
-from assay.render.next_facts import next_up
+from assay.records.verdict import Effect, Verdict, VerdictKind
+from assay.render.next_facts import counted, next_up
 from assay.stats.replanning import MOST, deciding_trial
+from assay.stats.sequential import decide, student_quantile
+from assay.stats.spending import information
 from assay.testing.sample_state import sample_state
 from tests.unit.simulated_world import World, drive, failure, hypothesis, small_spec, start, trouble_for
 
@@ -48,7 +52,7 @@ def test_half_the_noise_takes_about_a_quarter_of_the_brackets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("percent", "decision"), [(10.0, "better"), (-10.0, "worse"), (0.0, "no-effect"), (-2.0, "futile")]
+    ("percent", "decision"), [(10.0, "better"), (-10.0, "worse"), (1.0, "no-effect"), (0.0, "futile"), (-2.0, "futile")]
 )
 def test_it_says_what_would_be_found(percent: float, decision: str) -> None:
     found = deciding_trial(effect(percent, 0.01), 0.03)
@@ -114,7 +118,8 @@ def test_the_rows_say_what_to_do_in_the_keys_of_the_spec() -> None:
 
     assert shown
     assert not asked.excluded
-    assert f'policy.only = ["small"], budget.min_brackets = budget.max_brackets = {asked.brackets}' in shown.how
+    assert f'`policy.only = ["small"]`, `budget.min_brackets = {asked.brackets}`, `budget.max_brackets' in shown.how
+    assert "With a chance of about 80%" in shown.chance
     assert [row.takes for row in shown.questions] == [
         f"{asked.brackets} brackets, looked at once; should it be what it looks like, they show no gain of 5%"
     ]
@@ -129,7 +134,113 @@ def test_more_than_can_be_asked_is_said_and_no_number_of_runs_is_given() -> None
     assert (asked.brackets, asked.runs, asked.time_s) == (None, None, None)
     assert row.takes == f"more than {MOST} brackets: it lies too close to 5% to be told apart at this noise"
     assert (row.runs, row.time) == ("\N{EM DASH}", "\N{EM DASH}")
-    assert next_up(state, None).how == ""
+    assert (next_up(state, None).how, next_up(state, None).chance) == ("", "")
+
+
+def test_a_trial_has_the_chance_that_is_named_where_it_finds_that_an_effect_is_none() -> None:
+    found = effect(0.0, 0.02)
+    trial = deciding_trial(found, 0.03)
+    assert trial is not None
+    error = found.standard_error * math.sqrt(information(found.num_brackets) / information(trial.brackets))
+    degrees = found.degrees_of_freedom - found.num_brackets + trial.brackets
+    half = student_quantile(0.95, degrees) * error
+    rng = np.random.default_rng(7)
+    estimates = error * rng.standard_t(degrees, 4000)
+    told = Counter(
+        decide(found.model_copy(update={"log_ratio": x, "low": x - half, "high": x + half}), 0.03) for x in estimates
+    )
+
+    assert (told["no-effect"] + told["futile"] + told["worse"]) / 4000 == pytest.approx(0.82, abs=0.03)
+    assert told["no-effect"] < 0.8 * 4000
+    assert trial.decision == "futile"
+
+
+def asked_again(state: CampaignState, question: Question) -> CampaignSpec:
+    tables = state.spec.model_dump()
+    for key, value in asked_alone(state, question).items():
+        table, name = key.split(".")
+        tables[table][name] = value
+    return CampaignSpec.model_validate(tables)
+
+
+def test_the_keys_that_ask_again_make_a_campaign_that_is_accepted_and_has_the_time_to_decide() -> None:
+    state = finished(small=-0.01)
+    [asked] = questions(state)
+    spec = asked_again(state, asked)
+    journal = start([hypothesis("small")], spec)
+    drive(journal, World(effects={"small": math.log1p(0.3)}, run_sd=0.03, seed=1))
+
+    assert not spec.contradictions()
+    assert journal.state.headline is not None
+    assert journal.state.headline.confirmed
+    assert state.spec.contradictions() == {}
+    assert spec.budget.total_s < state.spec.budget.total_s
+
+
+def test_what_the_budget_left_unmeasured_is_told_with_what_would_measure_it() -> None:
+    spec = small_spec(objective={"min_effect": 0.05})
+    short = spec.model_copy(update={"budget": spec.budget.model_copy(update={"total_s": 150.0})})
+    journal = start([hypothesis(name, number) for number, name in enumerate("abcdef", start=1)], short)
+    drive(journal, World(effects={}, run_sd=0.03, seed=3))
+    late = [one for one in obstacles(journal.state) if one.verdict.cause == "budget"]
+
+    assert late
+    assert {one.verdict.effect for one in late} == {None}
+    assert all("budget.total_s" in one.remedy for one in late)
+    assert f"{len(late)} were not measured" in counted(journal.state)
+
+
+def test_a_gain_that_may_cost_too_much_is_not_to_be_measured_for_its_size_again() -> None:
+    state = finished(small=-0.01)
+    verdict = state.verdicts["small"].model_copy(update={"effect": effect(20.0, 0.02)})
+    state = state.model_copy(update={"verdicts": {**state.verdicts, "small": verdict}})
+    [asked], [row] = questions(state), next_up(state, None).questions
+
+    assert (asked.shown, asked.worth_asking) == (True, False)
+    assert row.takes.startswith("no more brackets of this kind")
+
+
+def test_an_effect_beside_adopted_changes_says_so_and_is_not_to_be_asked_against_the_baseline() -> None:
+    state = finished(small=-0.01)
+    ours = set(state.verdicts["small"].runs)
+    runs = [
+        run.model_copy(
+            update={"intent": run.intent.model_copy(
+                update={"arm": run.intent.arm.model_copy(update={"deltas": ["good", "small"]})}
+            )}
+        )
+        if run.intent.run_id in ours and run.intent.candidate
+        else run
+        for run in state.runs
+    ]  # fmt: skip
+    state = state.model_copy(update={"runs": runs})
+    shown = next_up(state, None)
+
+    assert shown.questions[0].measured.endswith("on top of good")
+    assert shown.how == ""
+
+
+def test_a_remedy_names_an_engines_line_only_where_there_is_one() -> None:
+    state = finished(small=-0.01)
+    told = {}
+    for line in (None, "warning: option ignored"):
+        verdict = Verdict(candidate="broken", kind=VerdictKind.NOT_APPLIED, reason="not in force", line=line)
+        [found] = obstacles(state.model_copy(update={"verdicts": {"broken": verdict}}))
+        told[line] = found.remedy
+
+    assert "line" not in told[None]
+    assert "line" in told["warning: option ignored"]
+
+
+def test_random_weights_are_not_to_be_judged_by_a_test_of_a_task() -> None:
+    state = finished(small=-0.01)
+    wrong = Verdict(candidate="broken", kind=VerdictKind.WRONG_OUTPUT, reason="only 36 of 48 next tokens stay")
+    state = state.model_copy(update={"verdicts": {"broken": wrong}})
+    target = state.spec.target.model_copy(update={"random_weights": True})
+    made_up = state.model_copy(update={"spec": state.spec.model_copy(update={"target": target})})
+
+    assert "test of your own task" in obstacles(state)[0].remedy
+    assert "the real checkpoint" in obstacles(made_up)[0].remedy
 
 
 def glm() -> TargetStep:
@@ -153,17 +264,18 @@ def test_what_an_adopted_change_saves_is_taken_off_what_its_mechanism_touches() 
     before = parts(glm())
     after = parts(glm(), [Adopted(name="fewer-bytes", log_ratio=math.log(1.05), touched=("communication",))])
 
-    assert after.time_s == pytest.approx(before.time_s / 1.05)
-    assert after.shares["experts"] * after.time_s == pytest.approx(before.shares["experts"] * before.time_s)
-    saved = before.shares["communication"] * before.time_s - after.shares["communication"] * after.time_s
-    assert saved == pytest.approx(before.time_s - after.time_s)
+    assert after.time_s.mid == pytest.approx(before.time_s.mid / 1.05)
+    assert after.time_s.high / after.time_s.mid == pytest.approx(before.time_s.high / before.time_s.mid)
+    assert after.shares["experts"] * after.time_s.mid == pytest.approx(before.shares["experts"] * before.time_s.mid)
+    saved = before.shares["communication"] * before.time_s.mid - after.shares["communication"] * after.time_s.mid
+    assert saved == pytest.approx(before.time_s.mid - after.time_s.mid)
 
 
 def test_more_than_a_mechanism_can_save_is_taken_off_everything() -> None:
     before = parts(glm())
     after = parts(glm(), [Adopted(name="wonder", log_ratio=math.log(3.0), touched=("communication",))])
 
-    assert after.time_s == pytest.approx(before.time_s / 3.0)
+    assert after.time_s.mid == pytest.approx(before.time_s.mid / 3.0)
     assert after.shares == pytest.approx(before.shares)
 
 

@@ -13,7 +13,7 @@ from assay.records.state import CampaignState
 from assay.records.verdict import VerdictKind
 from assay.render.report import report_html, report_markdown
 from assay.render.report_facts import references
-from assay.render.words import effect_words, headline_words
+from assay.render.words import effect_words, headline_words, span_words
 from assay.testing.sample_state import sample_commands, sample_latencies, sample_state, sample_variants
 
 VARIANTS = sample_variants()
@@ -257,3 +257,15 @@ def test_the_machine_is_named_with_its_gpus() -> None:
     with_gpus = state.model_copy(update={"machine": machine})
     assert "2 x NVIDIA H200" in html_of(with_gpus)
     assert "2 x NVIDIA H200" in report_markdown(with_gpus, launch_commands={})
+
+
+def test_lengths_that_do_not_vary_are_one_number() -> None:
+    assert (span_words((256, 256)), span_words((160, 288))) == ("256", "160 to 288")
+
+
+def test_the_key_names_the_stack_only_where_there_is_one() -> None:
+    state = sample_state()
+    bare = state.model_copy(update={"stack": [], "headline": None})
+
+    assert 'class="key stack"' in report_html(state, launch_commands=sample_commands(), latencies=None)
+    assert 'class="key stack"' not in report_html(bare, launch_commands=sample_commands(), latencies=None)

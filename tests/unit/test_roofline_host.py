@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.models import load
 from assay.records.estimate import (
     Host,
     HostTime,
@@ -132,7 +133,7 @@ def test_without_graphs_the_launches_set_the_pace_of_a_fast_device() -> None:
     )
     assert eager.host_time is not None
 
-    assert eager.host_time.launches_s.mid == pytest.approx(37e-6 * sum(op.calls for op in eager.ops))
+    assert eager.host_time.launches_s.mid == pytest.approx(35e-6 * sum(op.calls for op in eager.ops))
     assert eager.time_s.mid > eager.host_time.launches_s.mid > replayed.time_s.mid
     assert eager.floor_s == replayed.floor_s
 
@@ -182,6 +183,48 @@ def control(name: str, at: Host, prompts_per_step: float | None = 0.3) -> Mechan
     both = with_a_prompt(at, 64)
     found = mechanisms.controls(base, llama_8b(), FAST, ONE, mixed=both, prompts_per_step=prompts_per_step)
     return next(one for one in found if one.id == name)
+
+
+def graphs_worth(at: Host, point: OperatingPoint) -> MechanismCeiling:
+    base = step.estimate(llama_8b(), FAST, ONE, point, host=at)
+    return next(one for one in mechanisms.ceilings(base, llama_8b(), FAST, ONE) if one.id == "cuda-graphs")
+
+
+def test_graphs_are_worth_the_launches_that_a_step_without_them_waits_for() -> None:
+    eager, replayed = (VLLM.model_copy(update={"graphs": graphs}) for graphs in ("none", "all"))
+    times = [step.estimate(llama_8b(), FAST, ONE, decode(1), host=at).time_s.mid for at in (eager, replayed)]
+
+    found = graphs_worth(eager, decode(1))
+
+    assert found.applies
+    assert found.gain.mid == pytest.approx(times[0] / times[1] - 1)
+    assert 0 <= found.gain.low < found.gain.mid < found.gain.high
+
+
+def test_graphs_in_use_bring_nothing_more_but_to_steps_of_prompts() -> None:
+    prompt = OperatingPoint(phase="prefill", sequences=1, context_tokens=0, new_tokens=64)
+
+    assert not graphs_worth(VLLM, decode(1)).applies
+    assert graphs_worth(VLLM, prompt).gain.mid > 0
+
+
+def kernels(name: str, at: Host) -> int:
+    found = step.estimate(load("qwen3-30b-a3b"), box_of(), ONE, decode(8), host=at)
+    return next(op.calls for op in found.ops if op.name == name)
+
+
+def test_norms_of_queries_and_keys_are_kernels_of_their_own_where_nothing_is_compiled() -> None:
+    layers = load("qwen3-30b-a3b").num_layers
+    plain = VLLM.model_copy(update={"compiles": False})
+
+    assert kernels("elementwise.norm", VLLM) == 2 * layers
+    assert kernels("elementwise.norm", plain) == 4 * layers
+    assert kernels("elementwise.norm", Host()) == 2 * layers
+
+
+def test_kernels_outside_of_layers_are_those_of_a_trace_for_the_engine_that_was_traced() -> None:
+    assert (kernels("elementwise.inputs", VLLM), kernels("sampling", VLLM)) == (22, 10)
+    assert (kernels("elementwise.inputs", Host()), kernels("sampling", Host())) == (4, 6)
 
 
 def test_overlapping_is_worth_what_it_hides_and_nothing_where_it_is_in_use() -> None:

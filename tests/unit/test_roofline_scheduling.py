@@ -8,7 +8,7 @@ import pytest
 
 from assay.probes.published import load_published
 from assay.roofline import published
-from assay.roofline.scheduling import host_of, version_of
+from assay.roofline.scheduling import host_of, of_words, version_of
 
 EAGLE, NGRAM = '{"method": "eagle3", "num_speculative_tokens": 3}', {"method": "ngram", "num_speculative_tokens": 3}
 
@@ -89,6 +89,52 @@ def test_other_engines(engine: str, version: str | None, flags: dict[str, Any], 
 )
 def test_graphs_by_the_flags_of_vllm(flags: dict[str, Any], graphs: str) -> None:
     assert host_of("vllm", "0.26.0", flags).graphs == graphs
+
+
+@pytest.mark.parametrize(
+    ("flags", "graphs"),
+    [
+        ({}, "all"),
+        ({"--disable-cuda-graph": True}, "none"),
+        ({"--disable-decode-cuda-graph": True, "--disable-prefill-cuda-graph": True}, "none"),
+        ({"--disable-prefill-cuda-graph": True}, "decode"),
+        ({"--disable-piecewise-cuda-graph": True}, "decode"),
+    ],
+)
+def test_graphs_by_the_flags_of_sglang(flags: dict[str, Any], graphs: str) -> None:
+    assert host_of("sglang", "0.5.17", flags).graphs == graphs
+
+
+@pytest.mark.parametrize(
+    ("flags", "compiles"),
+    [
+        ({}, True),
+        ({"--enforce-eager": True}, False),
+        ({"--compilation-config": '{"mode": 0, "cudagraph_mode": "FULL"}'}, False),
+        ({"--compilation-config": {"level": 0}}, False),
+        ({"--compilation-config": {"mode": "NONE"}}, False),
+        ({"--compilation-config": {"mode": 3}}, True),
+        ({"--compilation-config": {"cudagraph_mode": "FULL"}}, True),
+    ],
+)
+def test_whether_vllm_compiles_by_its_flags(flags: dict[str, Any], compiles: bool) -> None:
+    assert host_of("vllm", "0.26.0", flags).compiles is compiles
+
+
+@pytest.mark.parametrize(
+    ("said", "engine", "scheduling"),
+    [
+        ("vllm 0.26.0", "vllm", "overlapped"),
+        ("vllm 0.11.1", "vllm", "serial"),
+        ("tensorrt_llm 0.19.0", "trtllm", "serial"),
+        ("llamacpp b6918-abc", "llamacpp", "serial"),
+        ("0.11.1", "0.11.1", "overlapped"),  # no engine's name: as engines of today
+    ],
+)
+def test_a_servers_own_words_name_its_engine(said: str, engine: str, scheduling: str) -> None:
+    found = of_words(said)
+
+    assert (found.engine, found.scheduling) == (engine, scheduling)
 
 
 def test_versions_are_found_among_words() -> None:

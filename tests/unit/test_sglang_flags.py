@@ -87,7 +87,7 @@ def test_choices_and_switches_are_read_as_the_wheel_declares_them(version: str) 
     ],
 )
 def test_a_build_takes_what_its_version_takes(version: str, flags: dict[str, object], words: str | None) -> None:
-    reason = declared_flags.problem(build(version), flags)  # type: ignore[arg-type] - flags of the table above
+    reason = declared_flags.problem(build(version), flags)  # type: ignore[arg-type]
 
     assert (reason is None) if words is None else (words in str(reason))
 
@@ -100,6 +100,7 @@ def test_one_flag_has_the_spelling_that_its_version_lists_first() -> None:
 def test_a_log_tells_facts_and_each_second_thought_once() -> None:
     assert facts(LOG) == {
         "log.attention_backend": "flashinfer",
+        "log.model_class": "GlmMoeDsaForCausalLM",
         "log.weights_gb": 51.25,
         "log.max_total_num_tokens": 314304,
         "log.max_running_requests": 2048,
@@ -182,7 +183,7 @@ DP8 = {"enable_dp_attention": True, "dp_size": 8}
 def test_a_flag_is_accused_only_where_the_servers_own_word_contradicts_it(
     flags: dict[str, object], effective: dict[str, object], lines: list[str], words: str | None
 ) -> None:
-    said = contradiction(flags, effective, lines)  # type: ignore[arg-type] - flags of the table above
+    said = contradiction(flags, effective, lines)  # type: ignore[arg-type]
 
     assert (said is None) if words is None else (words in str(said)), said
 
@@ -225,6 +226,13 @@ def test_the_scheduler_s_word_counts_more_than_the_launcher_s() -> None:
             256,
         ),
         ("Using KV cache dtype: torch.float8_e4m3fn", "log.kv_dtype", "float8_e4m3fn"),
+        ("KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 4096, KV size: 1.00 GB", "log.kv_dtype", "bfloat16"),
+        (
+            "Tree cache initialized: source=default impl=UnifiedRadixCache hybrid_swa=False hybrid_ssm=False "
+            "hicache_attached=True",
+            "log.hierarchical",
+            True,
+        ),
         (
             "Using hybrid attention backend for decode and prefill: decode_backend=flashinfer, prefill_backend=fa3.",
             "log.prefill_attention",

@@ -15,6 +15,8 @@ from benchmarks.gpu import two_gpu_links  # noqa: E402 - after the skip
 from torch import distributed  # noqa: E402
 
 from assay.probes.ceilings import gpu_links, gpu_program  # noqa: E402
+from assay.records.device import Collective  # noqa: E402
+from assay.roofline.communication import volume_factor  # noqa: E402
 
 WORLD = 2
 
@@ -68,3 +70,8 @@ def test_nccls_log_tells_which_settings_were_read(tmp_path: Path) -> None:
         (tmp_path / f"nccl-{rank}.log").write_text(text + line.format("NCCL_PROTO", "LL"))
 
     assert two_gpu_links.settings_read(tmp_path) == {"NCCL_NVLS_ENABLE 0": 2, "NCCL_PROTO LL": 2}
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all", "all_gather", "reduce_scatter"])
+def test_a_curve_is_fitted_with_the_volume_that_the_estimate_counts(collective: Collective) -> None:
+    assert gpu_program.VOLUMES[collective](8) == pytest.approx(volume_factor(collective, 8))

@@ -94,6 +94,11 @@ def characterize(question: Question, progress: Progress) -> Characterization:
     found.elsewhere = state is not None and recorded_target.is_elsewhere(state, machine)
     gpu, box = characterize_machine.box_of(machine, question, found, progress)
     on_cpu = not found.elsewhere and (box is None or (shape is None and question.on is None))
+    if on_cpu and question.routing is not None:
+        raise UsageError(
+            "--routing: an estimate of processors takes experts to be chosen evenly",
+            hint="leave it out, or name a box of GPUs: --on BOX",
+        )
     ceilings = characterize_machine.cpu_ceilings(machine, question, shape, found.run, progress) if on_cpu else None
     threads = characterize_machine.threads_of(question, found.run, machine) if on_cpu else None
     answer = Characterization(
@@ -146,11 +151,15 @@ def _hardware(
     """
     from assay.api.characterize_roofline import of_box, of_cpu
     from assay.api.recorded_target import served
+    from assay.roofline import scheduling
 
     if box is None:
         return of_cpu(shape, ceilings, threads or 1, question.context_tokens)
     as_served = served(found.state, found.record.intent.arm) if found.state and found.record else None
-    return of_box(shape, box, question.context_tokens, as_served, question.routing)
+    said = found.run.engine if found.run else None
+    return of_box(
+        shape, box, question.context_tokens, as_served, question.routing, scheduling.of_words(said) if said else None
+    )
 
 
 def _campaign(question: Question, found: Found) -> Question:

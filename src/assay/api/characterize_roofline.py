@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from assay.records.attribution import Attribution, Characterization, Efficiency, MeasuredRun
     from assay.records.ceilings import Ceilings
     from assay.records.device import Box
-    from assay.records.estimate import Layout, MechanismCeiling, OperatingPoint, Range, Routing, StepEstimate
+    from assay.records.estimate import Host, Layout, MechanismCeiling, OperatingPoint, Range, Routing, StepEstimate
     from assay.records.held_load import HeldLoad, MeasuredLoad
     from assay.records.model_shape import ModelShape
 
 CPU_BATCHES, GPU_BATCHES = (1, 4, 16), (1, 8, 64, 256)
 CPU_PROMPT, GPU_PROMPT = 128, 2048
 CONTEXT = {"cpu": 256, "gpu": 2048}
+GRAPHS = {"none": "; no graphs: kernels are launched one by one", "decode": "; steps with prompts have no graphs"}
+"""What to say of launches."""
 MEMORY_FRACTION, CACHE_BYTES = 0.9, 2.0
 """Of a box: what engines use by default, and BF16."""
 
@@ -52,6 +54,7 @@ def of_box(
     context_tokens: int | None,
     served: Served | None = None,
     routing: Routing | None = None,
+    host: Host | None = None,
 ) -> Hardware:
     """A box known by its data sheets and published measurements.
 
@@ -61,6 +64,7 @@ def of_box(
         context_tokens: of each sequence; None: the usual number.
         served: layout, cache, memory, scheduling; None: as `assay estimate` takes them where nothing is said.
         routing: how tokens choose experts; None: as the served weights do, else evenly.
+        host: how the engine schedules where nothing else of it is known; that of `served` goes before it.
 
     Raises:
         UsageError: too little is known of the device, or the layout is impossible on it.
@@ -72,7 +76,7 @@ def of_box(
     element = served.cache_bytes_per_element if served else CACHE_BYTES
     layout = _layout(shape, box, served, fraction, element)
     used = layout_choice.used(box, layout)
-    host = served.host if served else None
+    host = served.host if served else host
     is_random = routing is None and served is not None and served.routing is not None and shape.is_moe
     routing = routing or (served.routing if served else None)
 
@@ -252,11 +256,11 @@ def _host_words(run: MeasuredRun | None, step: StepEstimate | None, hardware: Ha
 
     if run is None or not run.loads or step is None or step.host is None or step.host_time is None:
         return []
-    ahead_s, rest_s = (1e3 * part(step.host_time).mid for part in (hosts.ahead_s, hosts.rest_s))
-    overlapped = step.host.scheduling == "overlapped"
+    hidden_ms = 1e3 * hosts.hidden_s(hosts.kernels_s(step.ops), step.host_time, step.host).mid
+    hides = f", {hidden_ms:.3g} ms to hide behind them" if hidden_ms else ""
     told = (
-        f"{step.host.words}: of the host's work for a step {ahead_s:.3g} ms are expected to "
-        f"{'hide behind kernels' if overlapped else 'delay its kernels'}, and {rest_s:.3g} ms to delay them in any case"
+        f"{step.host.words}: of the host's work for a step {1e3 * step.overhead_s.mid:.3g} ms are expected to delay "
+        f"its kernels{hides}{GRAPHS.get(step.host.graphs, '')}"
     )
     if not hardware.random_weights:
         return [told]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _FRACTIONS = ("--mem-fraction-static", "--gpu-memory-utilization")
 _FRACTION = 0.9
-_MAX_OPTIONS_CHARACTERS = 1_000_000
 _MASK_AFTER = frozenset({"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"})
 
 
@@ -57,9 +56,11 @@ def doctor(question: Question) -> DoctorReport:
     Raises:
         UsageError: the command starts no known engine, or a model, GPU or version is not known.
     """
+    from assay.api.doctor_options import read_options
     from assay.flags.check import check
     from assay.flags.command import launch, model_of, parse
-    from assay.records.doctor import DoctorReport
+    from assay.flags.line_check import cut_off
+    from assay.records.doctor import SEVERITIES, DoctorReport
 
     found = parse(question.words, question.engine)
     known = _known(found, question)
@@ -67,10 +68,11 @@ def doctor(question: Question) -> DoctorReport:
     named = question.model or model_of(command, found.dialect, known.knowledge)
     shape = _shape(named, asked=question.model is not None)
     box = _box(question)
+    file = read_options(command, known.knowledge)
     checked = check(
         command,
         known.knowledge,
-        options=_options(command, known),
+        options=file.content,
         model=model_facts(shape) if shape else None,
         box=_box_facts(box, question) or _gpus_here(question, known),
         cache_tokens=_cache_tokens(shape, box, command, known.knowledge),
@@ -84,10 +86,13 @@ def doctor(question: Question) -> DoctorReport:
         model=shape.name if shape else named,
         box=box.name if box else None,
         launch=_masked(command),
-        findings=checked.findings,
-        clean=checked.clean,
+        findings=sorted(
+            [*checked.findings, *file.findings, *cut_off(found.cut_off)],
+            key=lambda one: SEVERITIES.index(one.severity),
+        ),
+        clean=[name for name in checked.clean if all(name not in one.flags for one in file.findings)],
         undecided=checked.undecided,
-        notes=known.notes,
+        notes=[*known.notes, *file.notes],
     )
 
 
@@ -149,30 +154,6 @@ def _installed(found: Found) -> _Known | None:
     if installed.package is not None:
         known.unread = unread_flags(installed, found, known.knowledge)
     return known
-
-
-def _options(command: Launch, known: _Known) -> dict[str, Any] | None:
-    """The file of options that the command names; None, and a note, where it cannot be read here."""
-    from pathlib import Path
-
-    import yaml
-
-    from assay.flags.check import config_flag
-
-    flag = config_flag(command, known.knowledge)
-    if flag is None:
-        return None
-    path = Path(flag.values[-1]).expanduser()
-    try:
-        with path.open(encoding="utf-8") as file:
-            content = yaml.safe_load(file.read(_MAX_OPTIONS_CHARACTERS)) or {}
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        reason = "is not here" if isinstance(error, FileNotFoundError) else f"cannot be read: {str(error)[:120]}"
-        known.notes.append(f"{path} ({flag.name}) {reason}: its entries were not checked")
-        return None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} ({flag.name}) holds no options", hint="it is a YAML file of `option: value` lines")
-    return content
 
 
 def _shape(named: str | None, *, asked: bool) -> ModelShape | None:

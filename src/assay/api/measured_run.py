@@ -110,6 +110,7 @@ def of_load_test(path: Path) -> MeasuredRun:
         client_lag_s=result.client.read_delay_p50_s or result.client.lag_p50_s,
         requests_per_s=measures.requests_per_s,
         loads=load_of(result),
+        engine=result.engine,
         shares_steps=(result.engine or "").lower().startswith(SHARING),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.campaign.bench import RUN_TOKEN, Bench
-from assay.campaign.run_protocol import make_run, soak_interrupted
+from assay.campaign.run_protocol import KILLED, make_run, measured_before_soak, soak_interrupted
 from assay.errors import ApprovalNeeded, EngineError, MeasurementError
 from assay.plan.next_step import next_step
 from assay.plan.proof import unproved
@@ -53,7 +53,9 @@ def run_campaign(bench: Bench, *, max_runs: int | None = None) -> CampaignState:
 
 
 def recover(bench: Bench) -> list[str]:
-    """Close runs that an earlier Assay left open: no server of ours stays alive, the run is abandoned.
+    """Close runs that an earlier Assay left open: no server of ours stays alive.
+
+    One that was measured and only soaked counts as measured; any other is abandoned.
 
     Returns:
         Ids of the runs that were closed.
@@ -62,11 +64,13 @@ def recover(bench: Bench) -> list[str]:
     for run in bench.state.runs:
         if run.outcome is not None:
             continue
-        reason = f"Assay ended during this run; {_end_left(bench, run)}"
-        outcome = RunOutcome(run_id=run.intent.run_id, status=RunStatus.ABANDONED, reason=reason, duration_s=0.0)
+        left = _end_left(bench, run)
+        reason = f"Assay ended during this run; {left}"
+        abandoned = RunOutcome(run_id=run.intent.run_id, status=RunStatus.ABANDONED, reason=reason, duration_s=0.0)
+        outcome = measured_before_soak(bench, run.intent) or abandoned
         files = bench.files.hashes(run.intent.run_id)
         bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
-        bench.progress.result(f"{run.intent.run_id} {reason}")
+        bench.progress.result(f"{run.intent.run_id} {outcome.reason if outcome is abandoned else f'{KILLED}; {left}'}")
         closed.append(run.intent.run_id)
     return closed
 

@@ -32,6 +32,9 @@ RELEVANT = 4096
 """Longest text value of the effective configuration that is kept."""
 CUT_SHORT = "every gate passed; its soak was interrupted by Ctrl-C and says nothing"
 """Reason of a run whose measurement was complete when it was interrupted."""
+KILLED = "every gate passed; Assay ended during its soak, which says nothing"
+MEASURED_FILE = "measured.json"
+"""A run's outcome as it stood before its soak: whatever becomes of Assay in there, what was measured is not lost."""
 INTERRUPTED = {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}
 
 
@@ -43,7 +46,7 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
     began = time.monotonic()
     facts: dict[str, Any] = {}
     try:
-        facts = _attempt(bench, intent)
+        facts = _attempt(bench, intent, waited_s)
     except LaunchFailed as failed:
         facts = _failed(failed.failure)
     except MeasurementError as refused:
@@ -59,8 +62,19 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
 
 
 def soak_interrupted(intent: RunIntent, outcome: RunOutcome) -> bool:
-    """Whether a run was measured whole, and only the soak after it was ended by Ctrl-C."""
+    """Whether a run was measured whole, and only the soak after it was ended, by Ctrl-C or with Assay itself."""
     return outcome.status is RunStatus.OK and intent.soak_s > 0 and outcome.soak is None
+
+
+def measured_before_soak(bench: Bench, intent: RunIntent) -> RunOutcome | None:
+    """What was kept of a run before its soak; None when it had not got there."""
+    kept = bench.files.read_json(intent.run_id, MEASURED_FILE)
+    if kept is None or not intent.soak_s:
+        return None
+    try:
+        return RunOutcome.model_validate(kept)
+    except ValueError:  # of another version, or edited: the run is made again
+        return None
 
 
 def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> RunOutcome:
@@ -71,8 +85,9 @@ def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -
     return outcome
 
 
-def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
-    """Launch, and stop whatever happens."""
+def _attempt(bench: Bench, intent: RunIntent, waited_s: float) -> dict[str, Any]:
+    """Launch, measure, soak where asked, and stop whatever happens."""
+    began = time.monotonic()
     folder = bench.files.folder(intent.run_id)
     before = bench.probe.snapshot()
     target = bench.target
@@ -90,8 +105,13 @@ def _attempt(bench: Bench, intent: RunIntent) -> dict[str, Any]:
         )
         _tell_absence(bench, server)
         start_s = server.wait_ready(target.start_timeout_s)
-        facts = _serve(bench, intent, server)
-        return {"start_s": start_s, "machine_before": before, **facts}
+        facts = {"start_s": start_s, "machine_before": before, **_serve(bench, intent, server)}
+        if facts["status"] is RunStatus.OK and intent.soak_s:
+            kept = {**facts, "reason": KILLED, "waited_s": waited_s, "duration_s": time.monotonic() - began}
+            told = RunOutcome(run_id=intent.run_id, **kept).model_dump(mode="json")
+            bench.files.write_json(intent.run_id, MEASURED_FILE, told)
+            facts |= _soaked(bench, intent, server)
+        return facts
     finally:
         server.stop()
 
@@ -127,8 +147,6 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
     concluded = _conclude(bench, intent, result, gates, check, rss)
     if "measures" in concluded:
         facts["points"] = {name: point.measures for name, point in points.items() if point.measures is not None}
-    if concluded["status"] is RunStatus.OK and intent.soak_s:
-        return facts | concluded | _soaked(bench, intent, server)
     return facts | concluded
 
 

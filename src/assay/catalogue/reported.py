@@ -3,8 +3,9 @@
 A path that no server reports proves nothing in any campaign, so a misspelt one would never be noticed there. Facts of
 the log are a closed list of each adapter's. Keys of the configuration are those of recorded answers, and the fields of
 every recorded flag: versions differ, so one that is in neither is a warning. `data/flags/ENGINE_reported.txt` holds the
-keys. Their sources: vLLM 0.26 on an H200 and 0.32 on a CPU, llama.cpp's `/props` and `/slots` (the campaigns in
-`examples/`); of SGLang and TensorRT-LLM what their adapters and entries name beyond the fields of flags.
+keys. Their sources: vLLM 0.26 and SGLang 0.5.17 on an H200, vLLM 0.32 on a CPU, llama.cpp's `/props` and `/slots` (the
+campaigns in `examples/`), the state of SGLang's scheduler by its source; of TensorRT-LLM what its adapter and entries
+name.
 """
 
 from __future__ import annotations

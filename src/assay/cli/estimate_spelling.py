@@ -76,11 +76,11 @@ def read_host(engine: str | None, scheduling: Scheduling | None) -> Host | None:
 
     if engine is None and scheduling is None:
         return None
-    name, _, version = (engine or "").partition("==")
+    name, pinned, version = (engine or "").partition("==")
     name = name.strip().lower()
     if engine is not None and name not in schedulings.ENGINES:
         raise UsageError(f"--engine {engine}: unknown", hint=f"known: {', '.join(schedulings.ENGINES)}")
-    if version and schedulings.version_of(version) is None:
+    if pinned and schedulings.version_of(version) is None:
         raise UsageError(f"--engine {engine}: {version!r} is no version", hint="as vllm==0.11.1")
     host = schedulings.host_of(name, version)
     if scheduling is None:

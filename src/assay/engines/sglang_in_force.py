@@ -16,6 +16,7 @@ from typing import Any
 from assay.engines.same_value import Spelling
 from assay.engines.sglang_renamed import is_translated, meant, span_at
 from assay.engines.told import flatten, json_object, shown
+from assay.flags import versions
 from assay.flags.history import History, history
 from assay.records.base import Flags, FlagValue
 
@@ -34,10 +35,10 @@ NOT_COMPARED = frozenset(
 )
 """Paths and names that the engine resolves, or that say nothing of speed."""
 CHOSEN_BY_ENGINE = frozenset({"auto", "none", "", "null", "default"})
-SAME = ({"half", "float16"}, {"float", "float32"}, {"nextn", "eagle"}, {"fp8_e4m3", "fp8"})
+SAME = ({"half", "float16"}, {"float", "float32"}, {"nextn", "eagle"}, {"fp8_e4m3", "fp8"}, {"unquant", "none"})
 """Spellings of one value. NEXTN is EAGLE with the model's own heads.
 
-Source: SGLang's documentation of speculative decoding."""
+`unquant` unsets the quantization. Source: SGLang's documentation of speculative decoding; 0.5.17, server_args.py."""
 SUBJECTS = {
     "--enable-mixed-chunk": r"mixed[- _]chunk",
     "--enable-two-batch-overlap": r"two[- _]batch[- _]overlap|\bTBO\b",
@@ -87,7 +88,8 @@ def _unread(name: str, version: str, past: History) -> str | None:
     spec = span_at(name, version, past)
     if spec is None or not spec.dead:
         return None
-    return f"SGLang {version} accepts it, and no code outside argument handling reads it (source of its wheel)"
+    stand = versions.standing_for(version, past.checked)
+    return f"SGLang {version} accepts it, and no code outside argument handling reads it (source of the {stand} wheel)"
 
 
 def _without_translations(name: str, version: str, past: History, lines: list[str]) -> list[str]:

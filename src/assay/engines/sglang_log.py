@@ -23,16 +23,22 @@ FACTS = {
     "log.weights_gb": re.compile(r"Load weight end\..*mem usage=([\d.]+) GB"),
     "log.decode_attention": re.compile(r"Using hybrid attention backend for decode and prefill: decode_backend=(\w+)"),
     "log.prefill_attention": re.compile(r"Using hybrid attention backend .*\bprefill_backend=(\w+)"),
-    "log.kv_dtype": re.compile(r"(?:KV Cache is allocated\. dtype|Using KV cache dtype): (?:torch\.)?(\w+)"),
+    "log.kv_dtype": re.compile(
+        r"(?:KV Cache (?:is allocated|VA upper bound)\. dtype|Using KV cache dtype): (?:torch\.)?(\w+)"
+    ),
     "log.decode_graph": re.compile(
         r"Capture target (?:decode|verify) CUDA graph begin\. backend=(\w+)|Capture (cuda graph) begin"
     ),
     "log.largest_graph": re.compile(
         r"Capture (?:cuda graph bs |target (?:decode|verify) CUDA graph begin\..*\bbs=)\[(?:\d+, )*(\d+)\]"
     ),
+    "log.model_class": re.compile(r"Load weight end\..*\btype=(\w+)"),
     "log.prefill_graph": re.compile(r"Capture target prefill CUDA graph begin\. backend=(\w+)"),
+    "log.largest_prefill_graph": re.compile(
+        r"Capture target prefill CUDA graph begin\..*\bnum_tokens=\[(?:\d+, )*(\d+)\]"
+    ),
     "log.tree_cache": re.compile(r"Tree cache initialized: .*\bimpl=(\w+)"),
-    "log.hierarchical": re.compile(r"Tree cache initialized: .*\bhierarchical=(\w+)"),
+    "log.hierarchical": re.compile(r"Tree cache initialized: .*\b(?:hierarchical|hicache_attached)=(\w+)"),
     "log.deep_gemm": re.compile(r"Try DeepGEMM JIT Compiling for <(\w+)>"),
     "log.moe_config": re.compile(r"Using (default) MoE kernel config|Using MoE kernel config from (.+?)\.(?:\s|$)"),
     "log.cuda_graph_s": re.compile(
@@ -42,8 +48,8 @@ FACTS = {
 """What the log tells of what came of the arguments; of several mentions the last counts.
 
 Source of the wordings: SGLang 0.5.17 (a log of an H200, mem_cache/registry.py, fused_moe_triton_config.py), older logs,
-and the wheels: the cache's type from 0.5.3 on, the sizes of graphs from 0.4.7 to 0.5.21, mixed attention back ends from
-0.4.10 on, DeepGEMM's kernels from 0.4.6 on."""
+and the wheels: the cache's type from 0.5.3 on, `hicache_attached` and the upper bound of a cache from 0.5.18 on, the
+sizes of graphs from 0.4.7 to 0.5.21, mixed attention back ends from 0.4.10 on, DeepGEMM's kernels from 0.4.6 on."""
 SEVERAL = frozenset({"log.kv_dtype", "log.moe_config", "log.deep_gemm"})
 """Told by each pool, kind of layer and kernel: all that were mentioned, as a list where they differ."""
 SECOND_THOUGHT = re.compile(
@@ -54,7 +60,9 @@ SECOND_THOUGHT = re.compile(
     re.IGNORECASE,
 )
 CHATTER = re.compile(
-    r"Endpoint '|transformers|FutureWarning|Ignore import error|torch_dtype|chat template", re.IGNORECASE
+    r"Endpoint '|packages/transformers/|transformers version|FutureWarning|FastAPIDeprecationWarning|"
+    r"Ignore import error|torch_dtype|chat template|multimodal features",
+    re.IGNORECASE,
 )
 """Lines with such words that say nothing of what was asked."""
 LONGEST = 600

@@ -18,9 +18,11 @@ from assay.engines import told
 
 DROPPED = re.compile(
     r"(?:^|\.)(?:api_key|admin_api_key|launch_command|model_path|tokenizer_path|served_model_name|host|port|nccl_port|"
-    r"random_seed|chat_template|log_requests\w*|crash_dump_folder|watermark\w*|startup_time|kv_events)(?:\.|$)|token$"
+    r"random_seed|status|chat_template|log_requests\w*|crash_dump_folder|watermark\w*|startup_time|kv_events)(?:\.|$)|token$"
 )
 """What says nothing of speed, or nobody's business."""
+OFF = frozenset({"quantization", "speculative_algorithm"})
+"""Arguments whose null says that something is off, and not that the engine chooses: told as `none`."""
 STATE = ("effective_max_running_requests_per_dp", "max_total_num_tokens", "avg_spec_accept_length")
 """Of the scheduler's state: what came of the arguments."""
 MEMORY = ("weight", "kvcache", "graph", "token_capacity")
@@ -32,7 +34,8 @@ def reported(info: Mapping[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in info.items() if key != "internal_states"}
     arguments, first = told.flatten(plain), _first_state(info.get("internal_states"))
     later = {key: value for key, value in told.flatten(first).items() if key in arguments and value is not None}
-    kept = {key: value for key, value in {**arguments, **later}.items() if value is not None}
+    whole = {key: "none" if value is None and key in OFF else value for key, value in {**arguments, **later}.items()}
+    kept = {key: value for key, value in whole.items() if value is not None}
     return {key: value for key, value in kept.items() if not DROPPED.search(key)} | _state(first)
 
 

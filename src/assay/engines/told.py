@@ -51,11 +51,14 @@ def scalar(text: str) -> int | float | str:
 def noted(before: Any, match: re.Match[str]) -> Any:
     """What a line tells (its first group that is there), beside what was noted before: a list where they differ.
 
+    `True` and `False` are no texts.
+
     Args:
         before: None where only the last mention counts.
         match: of the line.
     """
-    value = scalar(next(group for group in match.groups() if group is not None))
+    text = next(group for group in match.groups() if group is not None)
+    value = text == "True" if text in ("True", "False") else scalar(text)
     known = before if isinstance(before, list) else [] if before is None else [before]
     if value in known:
         return before

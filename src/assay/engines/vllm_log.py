@@ -23,6 +23,8 @@ FACTS = {
         r"(?: out of| on V1|\.$| \(selected)"
     ),
     "log.moe_backend": re.compile(r"Using '?([\w ]+?)'? (?:\w+ )?MoE backend(?: out of|\.$)"),
+    "log.moe_experts": re.compile(r"Using (\w+Experts\w*) MoE backend$"),
+    "log.flash_attention": re.compile(r"Using FlashAttention version (\d)"),
     "log.all2all": re.compile(r"Using (\w+) all2all manager"),
     "log.all_reduce": re.compile(r"Using \[([^\]]*)\] all-reduce backends .* for group 'tp"),
     "log.sampler": re.compile(r"Using (FlashInfer) for top-p|FlashInfer top-p/top-k sampling (disabled|unavailable)"),
@@ -42,7 +44,7 @@ FACTS = {
 
 Source of the wordings: vLLM 0.26.0 (platforms/cuda.py, fused_moe/oracle, topk_topp_sampler.py, cuda_communicator.py,
 numa_utils.py), and logs of 0.11 to 0.33."""
-SEVERAL = frozenset({"log.attention_backend", "log.moe_backend", "log.moe_config"})
+SEVERAL = frozenset({"log.attention_backend", "log.moe_backend", "log.moe_experts", "log.moe_config"})
 """Told by each kind of layer, and by a draft model: all that were mentioned, as a list where they differ."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)? ?back|fallback|not (?:yet )?(?:supported|available|installed|compatible)|unsupported|"

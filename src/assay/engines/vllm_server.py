@@ -30,6 +30,8 @@ PLACES = frozenset(
 """What differs from run to run, or is nobody's business."""
 REPEATED = ("target_model_config.", "target_parallel_config.", "draft_parallel_config.")
 """What a speculative configuration says of the target once more."""
+OFF = frozenset({"model_config.quantization"})
+"""Whose null says that something is off, and not that the engine chooses: told as `none`."""
 ADDRESS = re.compile(r" object at 0x[0-9a-f]+")
 """Where an object lies in memory, in what stands for it: otherwise in every run."""
 PROFILE_TIMEOUT_S = 600.0
@@ -107,7 +109,8 @@ class VllmServer(PrefixedServer):
 
 def kept(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Of a flat configuration what says something of speed, and nothing that is otherwise in every run."""
-    found = {key: value for key, value in configuration.items() if _is_kept(key, value)}
+    whole = {key: "none" if value is None and key in OFF else value for key, value in configuration.items()}
+    found = {key: value for key, value in whole.items() if _is_kept(key, value)}
     return {key: ADDRESS.sub("", value) if isinstance(value, str) else value for key, value in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ def check(
         knowledge.dialect.engine, knowledge.version, Facts(launch, knowledge, model, box, cache_tokens)
     )
     of_file, unrecorded = _of_file(launch, knowledge, options)
-    findings = [_given_already(one, launch, knowledge) for one in _without_echo([*findings, *said, *of_file])]
+    findings = _each_once(_given_already(one, launch, knowledge) for one in _without_echo([*findings, *said, *of_file]))
     order = {flag.name: place for place, flag in reversed(list(enumerate(launch.flags)))}
     findings.sort(key=lambda found: (SEVERITIES.index(found.severity), order.get(found.flags[0], len(order))))
     named = {name for finding in findings for name in finding.flags}
@@ -114,6 +114,11 @@ def _given_already(finding: Finding, launch: Launch, knowledge: Knowledge) -> Fi
 def _of_no_value(findings: list[Finding]) -> set[str]:
     """Flags whose value is told to be none: that nothing can be decided on it says nothing more."""
     return {finding.flags[0] for finding in findings if finding.kind in {"bad-value", "missing-value"}}
+
+
+def _each_once(findings: Iterable[Finding]) -> list[Finding]:
+    """A flag that is wrong in the same way twice is told once."""
+    return list({finding.model_dump_json(): finding for finding in findings}.values())
 
 
 def _without_echo(findings: list[Finding]) -> list[Finding]:

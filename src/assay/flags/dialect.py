@@ -23,7 +23,7 @@ class Dialect(Frozen):
     modules: list[str] = Field(default_factory=list)
     """Of `python -m`."""
     programs: dict[str, list[str]] = Field(default_factory=dict)
-    """Programs, with the subcommands that serve; [] when it has none."""
+    """Programs and modules of `python -m`, with subcommands that serve: [] when it has none, "" if it needs none."""
     images: list[str] = Field(default_factory=list)
     """Container images, without registry and tag, that hold it."""
     entrypoints: list[str] = Field(default_factory=list)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assay.flags.knowledge import Knowledge
 from assay.flags.values import as_number, is_open
 from assay.records.doctor import Evidence, Finding, GivenFlag, Launch, Undecided
+
+_DASHES = "\u2012\u2013\u2014\u2015\u2212"
+_QUOTES = "\u2018\u2019\u201c\u201d\u201e"
 
 
 def repeated(launch: Launch, knowledge: Knowledge) -> list[Finding]:
@@ -43,14 +48,40 @@ def stray(launch: Launch, knowledge: Knowledge) -> list[Finding]:
         Finding(
             kind="stray-word",
             severity="error",
-            flags=[word],
+            flags=[word if word.isprintable() and word.strip() else repr(word)],
             what="belongs to no flag, and the engine takes no such word",
             evidence=[knowledge.evidence()],
-            remedy="remove it, or put it behind the flag that it belongs to",
+            remedy=_instead_of(word),
         )
         for word in _beside(launch, knowledge)
         if not is_open(word)
     ]
+
+
+def cut_off(words: Sequence[str]) -> list[Finding]:
+    """Flags that a shell never gives to the engine, because the line before them ended the command."""
+    return [
+        Finding(
+            kind="stray-word",
+            severity="warning",
+            flags=[word],
+            what="stands behind the end of the command: the engine never sees what is on this line",
+            evidence=[Evidence(source="a shell ends a command with its line", basis="rule")],
+            remedy="end the line before it with a backslash; a comment between the lines ends the command too",
+        )
+        for word in dict.fromkeys(words)
+    ]
+
+
+def _instead_of(word: str) -> str:
+    """What to do about a stray word: most come with a command that was copied."""
+    if not word.strip():
+        return "a backslash that continues a line has to be the last character in it: remove the blank behind it"
+    if word[0] in _DASHES:
+        return f"write --{word.lstrip(_DASHES + '-')}: a text editor put one long dash in place of two hyphens"
+    if any(mark in word for mark in _QUOTES):
+        return "write straight quotation marks: a shell takes these for letters"
+    return "remove it, or put it behind the flag that it belongs to"
 
 
 def _beside(launch: Launch, knowledge: Knowledge) -> list[str]:

@@ -16,7 +16,6 @@ from assay.records.doctor import Evidence, Finding, GivenFlag, Undecided
 
 TABLE = "trtllm_option"
 """Of renames.toml."""
-DEEPEST = 8
 
 
 def check_options(
@@ -33,7 +32,7 @@ def check_options(
     """
     findings: list[Finding] = []
     undecided: list[Undecided] = []
-    for path, value in _entries(content):
+    for path, value in _entries(engine, content):
         found = _one(engine, version, path, value, flag)
         if isinstance(found, Finding):
             findings.append(found)
@@ -42,13 +41,14 @@ def check_options(
     return [*findings, *_given_twice(content, flag, given or {})], undecided
 
 
-def _entries(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every entry, sections before what is in them."""
+def _entries(engine: str, content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every entry, sections before what is in them; of what is in a section that nobody knows nothing can be told."""
+    sections = {*options(engine), *(name.rpartition(".")[0] for name in renamed(TABLE))}
     for key, value in content.items():
         path = f"{prefix}{key}"
         yield path, value
-        if isinstance(value, Mapping) and path.count(".") < DEEPEST:
-            yield from _entries(value, f"{path}.")
+        if isinstance(value, Mapping) and path in sections:
+            yield from _entries(engine, value, f"{path}.")
 
 
 def _one(engine: str, version: str, path: str, value: Any, flag: str) -> Finding | Undecided | None:

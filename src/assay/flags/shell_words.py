@@ -7,8 +7,11 @@ import shlex
 
 from assay.errors import UsageError
 
-_EXPANSION = re.compile(r"\$\((?:[^()]|\((?:[^()]|\([^()]{0,200}\)){0,200}\)){0,300}\)")
-"""`$((8 * $N))` and `$(hostname)`: what a shell would put there stays one word with what it stands in."""
+_EXPANSION = re.compile(r"\$\((?:[^()]|\((?:[^()]|\([^()]{0,200}\)){0,200}\)){0,300}\)|`[^`]{0,300}`")
+"""`$((8 * $N))`, `$(hostname)` and the same in backticks: what a shell would put there stays one word with what it
+stands in."""
+_QUOTED_OR_COMMENT = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
+"""A comment begins a word; within a quotation, or escaped, it is none."""
 _HELD = ("\ue000", "\ue001")
 _PLACE = re.compile(f"{_HELD[0]}(\\d{{1,6}}){_HELD[1]}")
 _TO_ANOTHER = re.compile(r"(?<!\S)\d?[<>]&\d(?!\S)")
@@ -22,16 +25,21 @@ def shell_words(text: str) -> list[str]:
         UsageError: a quotation is not closed.
     """
     expansions: list[str] = []
+    code = _QUOTED_OR_COMMENT.sub(_no_comment, text.replace("\r\n", "\n"))
 
     def kept(match: re.Match[str]) -> str:
         expansions.append(match[0])
         return f"{_HELD[0]}{len(expansions) - 1}{_HELD[1]}"
 
-    plain = _EXPANSION.sub(kept, _TO_ANOTHER.sub(" ", text.replace("\\\n", " ")))
+    plain = _EXPANSION.sub(kept, _TO_ANOTHER.sub(" ", code.replace("\\\n", "")))
     return [
         _PLACE.sub(lambda match: expansions[int(match[1])] if int(match[1]) < len(expansions) else match[0], word)
         for word in _lexed(plain)
     ]
+
+
+def _no_comment(match: re.Match[str]) -> str:
+    return "" if match[0].startswith("#") else match[0]
 
 
 def _lexed(text: str) -> list[str]:

@@ -70,7 +70,7 @@ def shown(choices: tuple[str, ...]) -> str:
 
 def is_open(value: str) -> bool:
     """Whether something else fills it in: a shell, a template, a reader."""
-    return "$" in value or "{{" in value or value.startswith("<")
+    return any(mark in value for mark in ("$", "`", "{{")) or value.startswith("<")
 
 
 def in_force(spec: FlagSpec, value: str, engine: str) -> Scalar:

@@ -15,13 +15,13 @@ from assay.errors import UsageError
 from assay.flags import containers
 from assay.flags.dialect import Dialect, dialects
 from assay.flags.shell_words import shell_words
+from assay.flags.starts import engine_at
 
 MAX_WORDS = 2000
 MAX_CHARACTERS = 200_000
 _MAX_DEPTH = 4
 """Shells inside of shells; deeper nesting is nobody's launch command."""
 _ASSIGNMENT = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)=(.*)$", re.DOTALL)
-_PYTHON = re.compile(r"^python[\d.]*$")
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "\n"})
 _REDIRECTION = re.compile(r"^\d*(>{1,2}|<)(&?\d+|.*)$")
@@ -37,6 +37,8 @@ class Found:
     """The words that the engine reads."""
     wrapper: tuple[str, ...] = ()
     image: str | None = None
+    cut_off: tuple[str, ...] = ()
+    """Flags that stand first on lines behind the end of the command: a shell takes them for commands."""
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -91,11 +93,12 @@ def _locate(words: list[str], environment: Mapping[str, str], depth: int) -> Fou
     """The engine in the first command that starts one; variables set by earlier ones go on."""
     if depth > _MAX_DEPTH:
         return None
-    so_far = dict(environment)
-    for command in _commands(words):
+    so_far, commands = dict(environment), _commands(words)
+    for at, command in enumerate(commands):
         found = _locate_one(command, so_far, depth)
         if found is not None:
-            return found
+            behind = [later[0] for later in commands[at + 1 :] if later[0].startswith("--")]
+            return replace(found, cut_off=(*found.cut_off, *behind))
         if command[0] == "export" or all(_ASSIGNMENT.match(word) for word in command):
             so_far |= assignments(command)
     return None
@@ -127,7 +130,7 @@ def _locate_one(words: list[str], environment: Mapping[str, str], depth: int) ->
             found = _locate(shell_words(inner), {**environment, **assignments(words[:at])}, depth + 1)
             if found is not None:
                 return found
-        start = _start(words, at)
+        start = engine_at(words, at)
         if start is not None:
             dialect, length = start
             return Found(
@@ -147,42 +150,6 @@ def _inner_script(words: Sequence[str]) -> str | None:
             return None
         if word.endswith("c") and not word.startswith("--"):
             return words[at + 1] if at + 1 < len(words) else None
-    return None
-
-
-def _start(words: Sequence[str], at: int) -> tuple[Dialect, int] | None:
-    """The engine that starts at this word, and how many words that takes."""
-    name = PurePath(words[at]).name
-    following = words[at + 1 : at + 8]
-    for dialect in dialects().values():
-        subcommands = dialect.programs.get(name)
-        if subcommands is not None:
-            if following and following[0] in subcommands:
-                return dialect, 2
-            if not subcommands or (name == "trtllm-serve" and following):
-                return dialect, 1
-        if _script(words[at], dialect):
-            return dialect, 1
-    return _python(words, at)
-
-
-def _script(word: str, dialect: Dialect) -> bool:
-    """Whether a path is one of the engine's modules: `/x/vllm/entrypoints/openai/api_server.py`."""
-    plain = word.removesuffix(".py").replace("/", ".")
-    return word.endswith(".py") and any(plain.endswith(module) for module in dialect.modules)
-
-
-def _python(words: Sequence[str], at: int) -> tuple[Dialect, int] | None:
-    if not _PYTHON.match(PurePath(words[at]).name):
-        return None
-    for offset, word in enumerate(words[at + 1 : at + 8], start=1):
-        if word == "-m" and at + offset + 1 < len(words):
-            module = words[at + offset + 1]
-            found = next((each for each in dialects().values() if module in each.modules), None)
-            return (found, offset + 2) if found else None
-        if word.endswith(".py"):
-            found = next((each for each in dialects().values() if _script(word, each)), None)
-            return (found, offset + 1) if found else None
     return None
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from assay.plan.target_step import TargetStep, shares
 from assay.records.estimate import OpTime, StepEstimate
+from assay.records.range import Range
 
 HOST = "host"
 PARTS = {
@@ -41,7 +42,7 @@ class Parts:
 
     sequences: int
     context_tokens: int
-    time_s: float
+    time_s: Range
     shares: dict[str, float]
     """By part, largest first; they sum to 1."""
 
@@ -59,14 +60,14 @@ class Parts:
 
 def parts(target: TargetStep, adopted: Sequence[Adopted] = ()) -> Parts:
     """Of a target's decode step, less what the adopted changes were measured to save."""
-    step = target.point.decode
+    step = before = target.point.decode
     for change in adopted:
         step = _without(step, change)
     found = {name: share for name, share in shares(step).items() if share > 0}
     return Parts(
         sequences=step.point.sequences,
         context_tokens=step.point.context_tokens,
-        time_s=_time_s(step),
+        time_s=before.time_s.scaled(_time_s(step) / _time_s(before)),
         shares=dict(sorted(found.items(), key=lambda item: -item[1])),
     )
 

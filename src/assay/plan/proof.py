@@ -8,7 +8,8 @@ as it is reported; several values are parted by `|`, and one of them is enough. 
   engine, `auto`, asks for nothing); `$NAME`: what it gives that variable. With `*` before or behind it, what ends
   or begins so: `$NAME*`.
 
-A path that the server does not report proves nothing, and refutes nothing.
+A path that the server does not report proves nothing, and refutes nothing. Of a log, silence may be what is asked for:
+`log.decode_graph = none`.
 
 >>> verify, asked = "kernel_config.moe_backend = --moe-backend", {"--moe-backend": "triton"}
 >>> refuted(verify, asked, {}, {"kernel_config.moe_backend": "auto"})
@@ -32,6 +33,7 @@ SECTIONS = ("", "engine.")
 """Where a path is looked for: as it is, else in the configuration that vLLM's log tells."""
 LOG = "log."
 LEFT_TO_ENGINE = frozenset({"auto", "none", ""})
+ABSENT = "none"
 SERVED = frozenset({RunStatus.OK, RunStatus.INVALID, RunStatus.WRONG_OUTPUT})
 """How a run ends whose server was asked, and did not contradict what was changed."""
 _PATH = re.compile(r"^[A-Za-z_][\w.\[\]-]*$")
@@ -106,16 +108,19 @@ def unproved(hypothesis: Hypothesis, state: CampaignState) -> str | None:
         if hypothesis.id in run.intent.arm.deltas and run.outcome is not None and run.outcome.status in SERVED
     ]
     env = state.spec.target.env
+    read = _readable(hypothesis.optimization.verify)
+    may_be_absent = {proof.path for proof in read if proof.path.startswith(LOG) and ABSENT in proof.values}
     asked = {
         proof.path: [_reported(proof.path, effective) for _, effective in runs]
-        for proof in _readable(hypothesis.optimization.verify)
+        for proof in read
         if any(_wanted(proof, arm.flags, {**env, **arm.env}) for arm, _ in runs)
     }
-    never = [path for path, answers in asked.items() if all(answer is None for answer in answers)]
+    silent = [path for path, answers in asked.items() if all(answer is None for answer in answers)]
+    never = [path for path in silent if path not in may_be_absent]
     if not never:
         return None
     told = f"the server does not report {' and '.join(f'`{path}`' for path in never)}"
-    if len(never) < len(asked):
+    if len(silent) < len(asked):
         return f"A part of its proof is missing: {told}."
     return f"Whether it was in force could not be proved: {told}."
 

@@ -7,6 +7,7 @@ from assay.plan.expression import Decided, ExpressionError, decided
 from assay.plan.predicting import predicted
 from assay.records.hypothesis import Optimization
 from assay.records.reasoning import CeilingHere, Condition, RangeBasis, Reasoning
+from assay.roofline.mechanism_host import CONTROLS
 
 THROUGHPUTS = frozenset({"output_tokens_per_s", "requests_per_s"})
 MAKES_ROOM = frozenset({"kv-fp8", "weights-fp8", "weights-nvfp4", "weights-int4", "dp-attention"})
@@ -66,7 +67,7 @@ def _range(optimization: Optimization, ceiling: CeilingHere | None, *, bounds: b
     prior_from = "the prior, after what others report" if claimed else "the prior, a guess of ours"
     if ceiling is None or not bounds:
         return predicted(optimization.predicted, None, "", prior_from)
-    if ceiling.applies and ceiling.gain.high < 0:
+    if ceiling.mechanism in CONTROLS and ceiling.applies and ceiling.gain.high < 0:
         return _loss(ceiling)
     most = round(max(0.0, ceiling.gain.high), 4) if ceiling.applies else 0.0
     what = "the estimate's ceiling (Amdahl)" if ceiling.applies else "the estimate: the mechanism cannot act here"

@@ -15,7 +15,9 @@ from assay.stats.agreement import more_disagreement_p_value
 MAX_TRIES = 3
 """Soaks of one arm: for a word on its memory, and for enough requests to tell two rates apart."""
 FAILS_MORE = 0.05
-"""Chance of blaming an arm that fails no more than its reference, shared out over the looks (`MAX_TRIES`)."""
+"""Chance of blaming an arm that fails no more than its reference, shared out over the looks."""
+LOOKS = 2 * MAX_TRIES - 1
+"""The counts are compared after each soak of either, from the first at which both have one."""
 HIGHER = 1.5
 """Times the reference's share of failed requests: below it, nothing is left to be told apart."""
 
@@ -53,7 +55,7 @@ def p_value(own: Counts, base: Counts) -> float:
 
 def fails_more(own: Counts, base: Counts) -> bool:
     """Whether the arm is shown to fail more of its requests."""
-    return p_value(own, base) <= FAILS_MORE / MAX_TRIES
+    return p_value(own, base) <= FAILS_MORE / LOOKS
 
 
 def is_open(own: Counts, base: Counts) -> bool:

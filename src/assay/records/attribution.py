@@ -149,6 +149,8 @@ class MeasuredRun(Frozen):
     requests_per_s: float | None = None
     loads: list[MeasuredLoad] = Field(default_factory=list)
     """Its operating points, with the time per token measured at each."""
+    engine: str | None = None
+    """What a load test's server said that it is ("vllm 0.26.0"); a campaign's run has its flags as well, elsewhere."""
     shares_steps: bool = False
     """The engine computes prompts in the steps of decode."""
     step_tokens: int | None = None

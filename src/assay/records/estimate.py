@@ -113,6 +113,8 @@ class Host(Frozen):
     """Whose costs are taken; empty, or unknown: those of no engine in particular."""
     scheduling: Scheduling = "overlapped"
     graphs: Graphs = "all"
+    compiles: bool = True
+    """A compiler fuses passes over activations; without one, norms of queries and keys are kernels of their own."""
     why: str = ""
     """What the scheduling rests on: a default of a version, a flag, what forbids overlapping."""
 

@@ -39,7 +39,7 @@ def chosen(listed: list[dict[str, Any]], url: str, wanted: str | None) -> dict[s
             raise UsageError(f"{url} does not serve {wanted!r}", hint=f"it serves: {_names(listed)}")
         return found
     bases = [entry for entry in listed if not entry.get("parent")] or listed
-    if len({entry.get("root") or entry["id"] for entry in bases}) > 1:
+    if len({str(entry.get("root") or entry["id"]) for entry in bases}) > 1:
         hint = f"name one as target.model in assay.toml, or with --model: {_names(listed)}"
         raise UsageError(f"{url} serves {len(bases)} models, and none was named", hint=hint)
     return bases[0]

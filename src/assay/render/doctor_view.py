@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -12,10 +13,10 @@ from assay.records.doctor import SEVERITIES, DoctorReport, Finding, Undecided
 
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold"}
 TITLES = {"sglang": "SGLang", "vllm": "vLLM", "trtllm": "TensorRT-LLM", "llamacpp": "llama.cpp"}
-VERBS = frozenset({"is", "takes", "say", "says", "asks", "does", "has", "was", "needs", "belongs"})
+VERBS = frozenset({"is", "takes", "say", "says", "asks", "does", "has", "was", "needs", "belongs", "names", "stands"})
 """A problem that begins with one of these has the flag for its subject."""
-SHOWN_CLEAN = 8
-"""Names of clean flags that are listed; the rest are counted."""
+SHOWN = 8
+"""Names of flags that are listed, of those that are in order and of those not decided; the rest are counted."""
 
 
 def doctor_view(report: DoctorReport) -> RenderableType:
@@ -92,16 +93,23 @@ def _clean(report: DoctorReport) -> list[RenderableType]:
     count = len(report.clean)
     if not count:
         return [] if report.findings else [Text(""), Text("no flags were given")]
-    most = SHOWN_CLEAN if count > SHOWN_CLEAN + 1 else count  # "1 more" is longer than most names
-    shown = ", ".join(report.clean[:most]) + (f" and {count - most} more" if count > most else "")
     words = "1 flag is as it should be" if count == 1 else f"{count} flags are as they should be"
-    return [Text(""), Text.assemble((words, "green"), f": {shown}")]
+    return [Text(""), Text.assemble((words, "green"), f": {_some(report.clean)}")]
+
+
+def _some(names: Collection[str]) -> str:
+    """The first names, and how many more there are."""
+    most = SHOWN if len(names) > SHOWN + 1 else len(names)  # "1 more" is longer than most names
+    return ", ".join(list(names)[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _undecided(undecided: list[Undecided]) -> list[RenderableType]:
     if not undecided:
         return []
-    told = "; ".join(f"{one.flags[0]}: {one.reason}" for one in undecided)
+    by_reason: dict[str, list[str]] = {}
+    for one in undecided:
+        by_reason.setdefault(one.reason, []).append(one.flags[0])
+    told = "; ".join(f"{_some(dict.fromkeys(flags))}: {reason}" for reason, flags in by_reason.items())
     missing = " and ".join(flag for flag, part in (("--model", "model"), ("--gpu and --gpus", "gpu")) if part in told)
     head = f"not decided{f' without {missing}' if missing else ''}"
     return [Text(""), Text.assemble((head, "dim"), (f": {told}", "dim"))]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 
 from assay.plan.bottleneck import Parts
-from assay.plan.what_next import Idea, Obstacle, Question, ideas, obstacles, questions
+from assay.plan.what_next import Idea, Obstacle, Question, asked_alone, ideas, obstacles, questions, unmeasured
+from assay.records.range import Range
 from assay.records.state import CampaignState
 from assay.render.words import NOTHING, duration_words, effect_words, milliseconds_words, reason_words, verdict_words
-from assay.stats.replanning import MOST
+from assay.stats.replanning import MOST, POWER
 from assay.stats.sequential import Decision
 
 Bottlenecks = tuple[Parts, Parts | None]
@@ -57,6 +59,8 @@ class NextUp:
     questions: list[QuestionRow]
     how: str
     """How the questions are asked, in the keys of assay.toml; empty where none can be."""
+    chance: str
+    """What the numbers of runs promise; empty where there are none."""
     obstacles: list[ObstacleRow]
     ideas: list[IdeaRow]
 
@@ -77,6 +81,7 @@ def next_up(state: CampaignState, bottlenecks: Bottlenecks | None) -> NextUp:
         bottleneck=_bottleneck(state, bottlenecks),
         questions=[_question(one, worth) for one in asked],
         how=_how(state, asked),
+        chance=_chance(asked),
         obstacles=[_obstacle(one) for one in obstacles(state)],
         ideas=[_idea(one) for one in ideas(state)],
     )
@@ -84,14 +89,17 @@ def next_up(state: CampaignState, bottlenecks: Bottlenecks | None) -> NextUp:
 
 def counted(state: CampaignState) -> str:
     """In one line, how much of it there is: "2 effects are not decided, 1 change was in the way"; empty for nothing."""
-    can = sum(one.brackets is not None and not one.excluded for one in questions(state))
-    stopped, code = len(obstacles(state)), len(ideas(state))
+    can = sum(one.worth_asking for one in questions(state))
+    in_the_way, code = obstacles(state), len(ideas(state))
+    late = sum(unmeasured(one.verdict) for one in in_the_way)
+    stopped = len(in_the_way) - late
     told = [
         "1 effect that was not decided can be" if can == 1 else f"{can} effects that were not decided can be",
+        "1 was not measured" if late == 1 else f"{late} were not measured",
         "1 change could not be used here" if stopped == 1 else f"{stopped} changes could not be used here",
         "1 needs code" if code == 1 else f"{code} need code",
     ]
-    return ", ".join(words for words, number in zip(told, (can, stopped, code), strict=True) if number)
+    return ", ".join(words for words, number in zip(told, (can, late, stopped, code), strict=True) if number)
 
 
 def _bottleneck(state: CampaignState, found: Bottlenecks | None) -> str:
@@ -101,7 +109,7 @@ def _bottleneck(state: CampaignState, found: Bottlenecks | None) -> str:
     before, after = found
     told = (
         f"{BY_CALCULATION}, a decode step of the baseline ({before.sequences:,} sequences of "
-        f"{before.context_tokens:,} tokens) takes {milliseconds_words(before.time_s)} ms: {_shares(before)}."
+        f"{before.context_tokens:,} tokens) takes {_range_words(before.time_s)}: {_shares(before)}."
     )
     if after is not None:
         told += f" With {' + '.join(state.stack)} in force, as it was measured: {_shares(after)}."
@@ -125,6 +133,11 @@ def _acting(state: CampaignState) -> list[str]:
     return told
 
 
+def _range_words(time_s: Range) -> str:
+    low, mid, high = (milliseconds_words(bound) for bound in (time_s.low, time_s.mid, time_s.high))
+    return f"{mid} ms ({low} to {high})"
+
+
 def _free(parts: Parts) -> str:
     return f"{100 * parts.ceiling:+,.0f}%" if math.isfinite(parts.ceiling) else "everything"
 
@@ -135,18 +148,19 @@ def _shares(parts: Parts) -> str:
 
 def _question(one: Question, worth: str) -> QuestionRow:
     takes = f"more than {MOST} brackets: it lies too close to {worth} to be told apart at this noise"
-    if one.excluded:
+    if one.shown:
+        takes = "no more brackets of this kind: the gain is shown, and its verdict says what it may cost"
+    elif one.excluded:
         takes = f"nothing to be had: a gain of {worth} is excluded already"
     elif one.brackets is not None and one.finds is not None:
         shows = _finds(one.finds, worth)
         takes = f"{one.brackets} brackets, looked at once; should it be what it looks like, they show {shows}"
-    open_runs = one.runs is not None and not one.excluded
     return QuestionRow(
         candidate=one.candidate,
-        measured=effect_words(one.effect),
+        measured=effect_words(one.effect) + (f" on top of {' + '.join(one.on)}" if one.on else ""),
         takes=takes,
-        runs=str(one.runs) if open_runs else NOTHING,
-        time=duration_words(one.time_s) if open_runs and one.time_s is not None else NOTHING,
+        runs=str(one.runs) if one.worth_asking else NOTHING,
+        time=duration_words(one.time_s) if one.worth_asking and one.time_s is not None else NOTHING,
     )
 
 
@@ -160,14 +174,25 @@ def _finds(decision: Decision, worth: str) -> str:
 
 def _how(state: CampaignState, asked: list[Question]) -> str:
     """A finished campaign stands, so another one is asked: in which keys."""
-    can = [one for one in asked if one.brackets is not None and not one.excluded]
+    dials = {one.id for one in state.hypotheses if one.optimization.dial is not None}
+    can = [one for one in asked if one.worth_asking and not one.on and one.candidate not in dials]
     if not can or state.headline is None:
         return ""
-    brackets = max(one.brackets or 0 for one in can)
-    names = ", ".join(f'"{one.candidate}"' for one in can)
+    keys = ", ".join(f"`{key} = {json.dumps(value)}`" for key, value in asked_alone(state, can[0]).items())
+    beside = "".join(f" and {name}" for name in state.spec.policy.catalogue if not name.startswith("/"))
     return (
-        f"To ask: copy assay.toml into a new folder with policy.only = [{names}], budget.min_brackets = "
-        f"budget.max_brackets = {brackets} and statistics.give_up_below = 0, then `assay run` there."
+        f"To ask {can[0].candidate}: copy assay.toml{beside} into a new folder, set {keys}, then `assay plan` and "
+        "`assay run` there: time for a whole campaign, should it find a gain."
+        + (" The others likewise, each with its own brackets, and a total_s to match." if len(can) > 1 else "")
+    )
+
+
+def _chance(asked: list[Question]) -> str:
+    if not any(one.worth_asking for one in asked):
+        return ""
+    return (
+        f"With a chance of about {100 * POWER:.0f}%, if the effect is what it looks like now. Runs: launches of this "
+        "trial, the reference's included; what calibrates, tests a gain again and confirms it comes on top."
     )
 
 

@@ -83,6 +83,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "gpus": words.gpu_words,
         "sentence": words.sentence_words,
         "code": _code,
+        "span": words.span_words,
         "beside_line": words.beside_line,
     }
     return page

@@ -124,6 +124,11 @@ def waited_words(state: CampaignState) -> str:
     return f", and {duration_words(waited_s)} waited for a quiet machine" if waited_s else ""
 
 
+def span_words(bounds: tuple[int, int]) -> str:
+    """For example "160 to 288"; "256" where both bounds are that."""
+    return str(bounds[0]) if bounds[0] == bounds[1] else f"{bounds[0]} to {bounds[1]}"
+
+
 def number_words(value: float | None) -> str:
     """Three significant digits, more before the decimal point: "0.0912", "9.12", "91.2", "91,234"."""
     if value is None:

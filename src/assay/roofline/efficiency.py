@@ -9,8 +9,9 @@ estimates with them is no independent evidence:
 
 - GLM-5 on eight RTX PRO 6000 (voipmonitor/rtx6kpro, models/glm5.md). Read by hand, it gave 0.44 to 0.57 of the data
   sheet's bandwidth for FP4 weights of experts: the middle of `grouped_gemm_packed` (0.65 * 0.88 = 0.57).
-- Own measurements of 2026-11-30 on one H200 SXM (torch 2.11.0, vLLM 0.26.0; "own" below): kernels alone, as told at
-  each constant, and src/assay/data/published/assay-vllm-h200.toml, which set the host's part.
+- Own measurements of 2026-11-30 on H200s (torch 2.11.0, vLLM 0.26.0, SGLang 0.5.17; "own" below): kernels alone, as
+  told at each constant; arms of two campaigns and two traces of a step, which set the host's part and the number of
+  kernels outside of layers. src/assay/data/published/assay-vllm-h200.toml was in view.
 
 Where neither is named, a constant is assumed.
 """
@@ -78,13 +79,13 @@ _AHEAD_SGLANG = Range(low=0.2e-3, mid=1.1e-3, high=2.5e-3)
 _AHEAD_EACH_SGLANG = Range(low=0.5e-6, mid=27e-6, high=40e-6)
 # What the device waits for in any case: own, traces of vLLM 0.26 with overlapped scheduling (examples/gpu/h200-step).
 # The step of the load test beside them is 0.171 ms longer than its kernels at 64 streams and 0.079 at 16: 2 us a
-# sequence, and nothing for the step, since the starts of its kernels are expected to take longer (0.235 ms). The high
+# sequence, and nothing for the step, since the starts of its kernels are expected to take longer (0.26 ms). The high
 # ends are what closed loops of others ask for, of which there is no trace.
 _REST = Range(low=0.0, mid=0.0, high=2.0e-3)
 _REST_EACH = Range(low=0.0, mid=2e-6, high=60e-6)
 # A launch through vLLM's Python. Low: torch's own (below). High: a step with a prompt took 25-35 ms without a graph for
-# what is counted here as 204 kernels (docs/gpu.md). The middle is their geometric mean.
-_EAGER = Range(low=9e-6, mid=37e-6, high=150e-6)
+# what is counted here as 250 kernels (docs/gpu.md). The middle is their geometric mean.
+_EAGER = Range(low=9e-6, mid=35e-6, high=140e-6)
 _PYTHON = HostCost(ahead_step_s=_AHEAD, ahead_sequence_s=_AHEAD_EACH, rest_step_s=_REST, rest_sequence_s=_REST_EACH)
 _VLLM = replace(_PYTHON, eager_launch_s=_EAGER)
 _SGLANG = replace(_PYTHON, ahead_step_s=_AHEAD_SGLANG, ahead_sequence_s=_AHEAD_EACH_SGLANG)
@@ -209,8 +210,21 @@ LINEAR_STATE_BYTES = Range(low=2.0, mid=4.0, high=4.0)
 """Bytes an element of a linear attention's state: FP32 in the engines' defaults, BF16 at best."""
 
 LAYER_KERNELS = {"norm": 2, "rope_and_cache": 2, "activation": 1, "router": 2, "permute": 3, "quantize": 2}
-"""Kernels per layer besides matmuls and attention, with the fusions that engines have by default. Assumed."""
-SAMPLING_KERNELS = 6
-"""Softmax, penalties, top-k/top-p, the draw. Assumed."""
-INPUT_KERNELS = 4
-"""Embedding, positions, metadata of the attention back end. Assumed."""
+"""Kernels per layer besides matmuls and attention, with the fusions that engines have by default. Assumed; own traces
+(examples/gpu/h200-step) have as many, and norms of queries and keys besides, since nothing is compiled there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepKernels:
+    """Kernels of a step that belong to no layer; copies count, since each is started like a kernel."""
+
+    inputs: int
+    """Positions, slots of the cache, metadata of the attention back end; the embedding's look-up not counted."""
+    sampling: int
+    """Softmax, penalties, top-k/top-p, the draw."""
+
+
+STEP_KERNELS = StepKernels(inputs=4, sampling=6)
+"""Assumed, of engines that nobody traced."""
+STEP_KERNELS_OF: Mapping[str, StepKernels] = {"vllm": StepKernels(inputs=22, sampling=10)}
+"""Own: traces of vLLM 0.26 (examples/gpu/h200-step) have 22.4 (11 copies among them) and 9.5 a step."""

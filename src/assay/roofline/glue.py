@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from assay.records.estimate import Layout, Phase
+from assay.records.estimate import Host, Layout, Phase
 from assay.records.model_shape import Attention, Matrix, ModelShape
 from assay.roofline import efficiency, sharding
 from assay.roofline.matmuls import ACTIVATION_BYTES
@@ -14,6 +15,8 @@ KERNELS = efficiency.LAYER_KERNELS
 _FP32_BYTES = 4
 _SAMPLING_PASSES = 3
 """Softmax reads the logits, writes and reads probabilities."""
+_HEAD_NORM = re.compile(r"(?:^|[._])(?:qk|q|k|q_a|kv_a)_norm\b")
+"""Norms inside attention, as shapes and GGUF files call them: of queries and keys, or of their latents."""
 
 
 def of_layer(
@@ -22,11 +25,13 @@ def of_layer(
     attention: Attention | None,
     layout: Layout,
     share: Share,
+    host: Host,
 ) -> Iterator[Work]:
     """Norms, rotary embedding and cache write, activation, routing and quantization of one layer."""
     token = shape.hidden * ACTIVATION_BYTES
     # A norm with the residual added reads two vectors and writes two.
-    yield _pass("norm", KERNELS["norm"], share.tokens * 4 * token * KERNELS["norm"])
+    apart = 0 if host.compiles else head_norms(matrices)
+    yield _pass("norm", KERNELS["norm"] + apart, share.tokens * 4 * token * KERNELS["norm"])
     if attention is not None and attention.kind != "linear":
         width = attention.heads / layout.tp * attention.qk_head_dim
         width += sharding.kv_heads_per_rank(attention, layout.tp) * (attention.qk_head_dim + attention.v_head_dim)
@@ -49,15 +54,22 @@ def of_layer(
         yield _pass("quantize", KERNELS["quantize"], share.tokens * 3 * token)
 
 
-def of_step(shape: ModelShape, share: Share, phase: Phase) -> Iterator[Work]:
+def head_norms(matrices: Sequence[Matrix]) -> int:
+    """Norms of queries and keys in a layer; what they move is small beside their starts, and not counted."""
+    names = [matrix.name for matrix in matrices if _HEAD_NORM.search(matrix.name)]
+    return sum(2 if "qk_norm" in name else 1 for name in names)
+
+
+def of_step(shape: ModelShape, share: Share, phase: Phase, host: Host) -> Iterator[Work]:
     """Input preparation and sampling."""
     rows = share.tokens if phase == "decode" else share.sequences
-    yield _pass("inputs", efficiency.INPUT_KERNELS, share.tokens * shape.hidden * ACTIVATION_BYTES)
+    kernels = efficiency.STEP_KERNELS_OF.get(host.engine, efficiency.STEP_KERNELS)
+    yield _pass("inputs", kernels.inputs, share.tokens * shape.hidden * ACTIVATION_BYTES)
     yield Work(
         name="sampling",
         part="sampling",
         kind="sampling",
-        calls=efficiency.SAMPLING_KERNELS,
+        calls=kernels.sampling,
         bytes=rows * shape.vocab * _FP32_BYTES * _SAMPLING_PASSES,
         avoidable=True,
     )

@@ -51,7 +51,8 @@ def estimate(
     law, limits = routing or Routing(), ceilings.of(box.device)
     pair = step.share_of(layout, decode), step.share_of(layout, prompts)
     both = together(*pair)
-    works = list(works_of(shape, box, layout, pair, law, cache_bytes_per_element, limits.cache_bytes))
+    host = host or hosts.UNKNOWN
+    works = list(works_of(shape, box, layout, pair, law, cache_bytes_per_element, limits.cache_bytes, host))
     resident = step.resident_share(works, layout, limits)
     ops = timing.merge(
         timing.message(work, box, algorithms) if work.collective else timing.kernel(work, limits, resident)
@@ -59,7 +60,6 @@ def estimate(
     )
     waiting = pipeline.wait(shape, layout, decode, ops)
     ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
-    host = host or hosts.UNKNOWN
     captured = hosts.is_captured(host.graphs, with_prompts=True)
     time = hosts.time_of(limits, host, both.sequences, hosts.calls(ops), captured=captured)
     return step.summed(shape, layout, decode, law, ops, host, time, all_tokens=both.all_tokens)
@@ -84,19 +84,20 @@ def works_of(
     routing: Routing,
     element_bytes: float,
     cache_bytes: float,
+    host: Host,
 ) -> Iterator[Work]:
     """Everything that the busiest rank of each stage does, all stages after each other."""
     decode, prompts = pair
     both = together(decode, prompts)
     yield from matmuls.outer(shape, layout, both, "prefill", cache_bytes)
-    yield from glue.of_step(shape, both, "prefill")
+    yield from glue.of_step(shape, both, "prefill", host)
     yield from collectives.of_step(shape, layout, both, "prefill")
     for group in shape.layers:
         mixer, matrices = group.attention, group.matrices
         works = [
             *matmuls.of_layer(matrices, mixer, layout, both, cache_bytes),
             *matmuls.routed_experts(shape, matrices, layout, both, routing, cache_bytes),
-            *glue.of_layer(shape, matrices, mixer, layout, both),
+            *glue.of_layer(shape, matrices, mixer, layout, both, host),
             *collectives.of_layer(shape, box, matrices, mixes=mixer is not None, layout=layout, share=both),
         ]
         if mixer is not None:

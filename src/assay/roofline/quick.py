@@ -53,7 +53,8 @@ def step_time(
         algorithms: communication algorithms in use.
         host: how the engine schedules and launches.
     """
-    works = list(step.works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes))
+    host = host or hosts.UNKNOWN
+    works = list(step.works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes, host))
     resident = step.resident_share(works, layout, limits)
     whole, last = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
     bounds: dict[Bound, float] = {}
@@ -70,7 +71,6 @@ def step_time(
                 last[index] += seconds
     waits = [pipeline.wait_s(shape, layout, point, *pair) for pair in zip(whole, last, strict=True)]
     kernels = Range(low=whole[0] + min(waits[:2]), mid=whole[1] + waits[1], high=whole[2] + max(waits[1:]))
-    host = host or hosts.UNKNOWN
     captured = hosts.is_captured(host.graphs, with_prompts=point.phase == "prefill")
     sequences, calls = step.share_of(layout, point).sequences, sum(work.calls for work in works)
     took = hosts.step_s(kernels, hosts.time_of(limits, host, sequences, calls, captured=captured), host)

@@ -36,7 +36,8 @@ TRT_OFF = "disable_overlap_scheduler"
 READ = (
     ASYNC, NO_ASYNC, OVERLAP_OFF, OVERLAP_ON, f"--config.{TRT_OFF}", "--speculative-config", "--speculative-algorithm",
     "--pipeline-parallel-size", "--pp-size", "--distributed-executor-backend", "--enforce-eager",
-    "--compilation-config", "--disable-cuda-graph", "--disable-decode-cuda-graph", "--config.cuda_graph_config",
+    "--compilation-config", "--disable-cuda-graph", "--disable-decode-cuda-graph", "--disable-prefill-cuda-graph",
+    "--disable-piecewise-cuda-graph",
 )  # fmt: skip
 """Flags that decide anything here."""
 ENGINES = ("vllm", "sglang", "trtllm", *COMPILED)
@@ -61,7 +62,9 @@ def host_of(engine: str, version: str | None, settings: Settings | None = None) 
         return Host(engine=engine, scheduling="serial", why=f"the loop of {engine} waits for each step")
     if engine == "vllm":
         scheduling, why = _vllm(number, told, given)
-        return Host(engine=engine, scheduling=scheduling, graphs=_vllm_graphs(given), why=why)
+        return Host(
+            engine=engine, scheduling=scheduling, graphs=_vllm_graphs(given), compiles=_vllm_compiles(given), why=why
+        )
     if engine in {"sglang", "rehearsal"}:
         scheduling, why = _sglang(number, told, given)
         return Host(engine=engine, scheduling=scheduling, graphs=_sglang_graphs(given), why=why)
@@ -69,6 +72,12 @@ def host_of(engine: str, version: str | None, settings: Settings | None = None) 
         scheduling, why = _trtllm(number, told, given)
         return Host(engine=engine, scheduling=scheduling, why=why)
     return Host(engine=engine, why="what engines of today do by default")
+
+
+def of_words(said: str) -> Host:
+    """The same of what a server says that it is (`vllm 0.26.0`, `tensorrt_llm 1.1.0`): no flag of it is known."""
+    name = said.partition(" ")[0].lower()
+    return host_of({"tensorrt_llm": "trtllm"}.get(name, name), said)
 
 
 def version_of(text: str | None) -> Version | None:
@@ -122,7 +131,9 @@ def _sglang(number: Version | None, told: str, given: Settings) -> tuple[Schedul
     if _number(given.get("--pp-size")) > 1:
         return "serial", "--pp-size: pipeline parallelism forbids overlapping"
     algorithm = str(given.get("--speculative-algorithm") or "").upper()
-    if algorithm and not (algorithm in SPEC_V2_ALGORITHMS and given.get(SPEC_V2) in {"1", "true", "True", 1}):
+    if algorithm and algorithm not in SPEC_V2_ALGORITHMS:
+        return "serial", f"--speculative-algorithm {algorithm} forbids overlapping"
+    if algorithm and str(given.get(SPEC_V2)).lower() not in {"1", "true"}:
         return "serial", f"--speculative-algorithm {algorithm} without {SPEC_V2}=1"
     return "overlapped", f"{told} does it by default"
 
@@ -144,9 +155,18 @@ def _vllm_graphs(given: Settings) -> Graphs:
     return "decode" if mode == "FULL_DECODE_ONLY" else "all"
 
 
+def _vllm_compiles(given: Settings) -> bool:
+    """torch.compile is on by default; `mode` was `level` before 0.12."""
+    told = as_mapping(given.get("--compilation-config"))
+    mode = str(told.get("mode", told.get("level", "")))
+    return not given.get("--enforce-eager") and mode.upper() not in {"0", "NONE"}
+
+
 def _sglang_graphs(given: Settings) -> Graphs:
-    off = given.get("--disable-cuda-graph") or given.get("--disable-decode-cuda-graph")
-    return "none" if off else "all"
+    if given.get("--disable-cuda-graph") or given.get("--disable-decode-cuda-graph"):
+        return "none"
+    apart = given.get("--disable-prefill-cuda-graph") or given.get("--disable-piecewise-cuda-graph")
+    return "decode" if apart else "all"
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:

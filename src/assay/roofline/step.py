@@ -52,8 +52,8 @@ def estimate(
     """
     routing = routing or Routing()
     limits = ceilings.of(box.device)
-    share = share_of(layout, point)
-    works = list(works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes))
+    share, host = share_of(layout, point), host or hosts.UNKNOWN
+    works = list(works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes, host))
     resident = resident_share(works, layout, limits)
 
     def timed(each: Iterable[Work]) -> list[OpTime]:
@@ -65,14 +65,13 @@ def estimate(
     ops = timed(works)
     if layout.pp > 1:
         if point.phase == "prefill":
-            cut = finest_share(layout, point)
-            ops = _with_floors(
-                ops,
-                timed(works_of(shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes, cut)),
-            )
+            cut = works_of(
+                shape, box, layout, point, routing, cache_bytes_per_element, limits.cache_bytes, host,
+                finest_share(layout, point),
+            )  # fmt: skip
+            ops = _with_floors(ops, timed(cut))
         waiting = pipeline.wait(shape, layout, point, ops)
         ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
-    host = host or hosts.UNKNOWN
     found = summed(shape, layout, point, routing, ops, host, host_time(limits, host, share, point, ops))
     notes = _notes(shape, box, layout, point, limits, resident)
     told = found.model_copy(update={"notes": [*notes, *shape.assumed]})
@@ -122,16 +121,17 @@ def works_of(
     routing: Routing,
     cache_bytes_per_element: float,
     last_level_cache_bytes: float,
+    host: Host,
     share: Share | None = None,
 ) -> Iterator[Work]:
     """Everything that the busiest rank of each stage does, all stages after each other."""
     share = share or share_of(layout, point)
     yield from matmuls.outer(shape, layout, share, point.phase, last_level_cache_bytes)
-    yield from glue.of_step(shape, share, point.phase)
+    yield from glue.of_step(shape, share, point.phase, host)
     yield from collectives.of_step(shape, layout, share, point.phase)
     for group in shape.layers:
         for work in _layer(
-            shape, box, group, layout, share, point, routing, cache_bytes_per_element, last_level_cache_bytes
+            shape, box, group, layout, share, point, routing, cache_bytes_per_element, last_level_cache_bytes, host
         ):
             yield work.times(group.count)
 
@@ -146,13 +146,14 @@ def _layer(
     routing: Routing,
     element_bytes: float,
     cache_bytes: float,
+    host: Host,
 ) -> Iterator[Work]:
     mixer = group.attention
     yield from matmuls.of_layer(group.matrices, mixer, layout, share, cache_bytes)
     yield from matmuls.routed_experts(shape, group.matrices, layout, share, routing, cache_bytes)
     if mixer is not None:
         yield from attention.core(mixer, group.matrices, layout, share, point.phase, element_bytes)
-    yield from glue.of_layer(shape, group.matrices, mixer, layout, share)
+    yield from glue.of_layer(shape, group.matrices, mixer, layout, share, host)
     yield from collectives.of_layer(shape, box, group.matrices, mixes=mixer is not None, layout=layout, share=share)
 
 

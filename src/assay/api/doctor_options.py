@@ -1,0 +1,90 @@
+"""The file of options that a launch command names (TensorRT-LLM's YAML), read where it is on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.flags.knowledge import Knowledge
+    from assay.records.doctor import Finding, GivenFlag, Launch
+
+_MAX_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionsFile:
+    """What became of it."""
+
+    content: Mapping[str, Any] | None = None
+    """None: there is none, or it was not read."""
+    findings: Sequence[Finding] = ()
+    """That the engine cannot read it either."""
+    notes: Sequence[str] = ()
+    """Why it was not read."""
+
+
+def read_options(command: Launch, knowledge: Knowledge) -> OptionsFile:
+    """Read the file; one that is here and holds no options keeps the engine from starting."""
+    from assay.flags.check import config_flag
+
+    flag = config_flag(command, knowledge)
+    if flag is None:
+        return OptionsFile()
+    path = Path(flag.values[-1]).expanduser()
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            return _unread(path, flag, "is no regular file" if path.exists() else "is not here")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MAX_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        return _broken(flag, f"is no UTF-8 text (byte {error.start})")
+    except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
+        return _unread(path, flag, f"cannot be read: {error}")
+    if len(text) > _MAX_CHARACTERS:
+        return _unread(path, flag, f"is longer than {_MAX_CHARACTERS:,} characters")
+    return _parsed(text, path, flag)
+
+
+def _parsed(text: str, path: Path, flag: GivenFlag) -> OptionsFile:
+    import yaml
+
+    try:
+        content = yaml.safe_load(text)
+    except RecursionError:
+        return _unread(path, flag, "is nested too deeply")
+    except (yaml.YAMLError, ValueError) as error:  # 2024-13-40 is a ValueError
+        return _broken(flag, f"is no YAML: {_said(error)}")
+    if content is None:
+        return OptionsFile(content={})
+    if not isinstance(content, dict):
+        return _broken(flag, f"holds a {type(content).__name__} and no options")
+    return OptionsFile(content=content)
+
+
+def _said(error: Exception) -> str:
+    """What the parser stumbled over, on one line."""
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark is not None else ""
+    return where + " ".join(str(problem or error).split())[:200]
+
+
+def _unread(path: Path, flag: GivenFlag, reason: str) -> OptionsFile:
+    return OptionsFile(notes=[f"{path} ({flag.name}) {reason}: its entries were not checked"])
+
+
+def _broken(flag: GivenFlag, reason: str) -> OptionsFile:
+    from assay.records.doctor import Evidence, Finding
+
+    path = flag.values[-1]
+    finding = Finding(
+        kind="bad-value",
+        severity="error",
+        flags=[flag.name],
+        what=f"names {path}, which {reason}",
+        evidence=[Evidence(source=f"{path}, read here", basis="source")],
+        remedy="make it a YAML file of `option: value` lines",
+    )
+    return OptionsFile(findings=[finding])
