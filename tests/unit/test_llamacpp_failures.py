@@ -31,7 +31,7 @@ LOGS = {
         "not within the file bounds",
     ),
     "oom-at-load": (
-        "weights",
+        "kv-cache",
         "0.1 E ggml_aligned_malloc: insufficient memory (attempted to allocate 9000000.00 MB)\n"
         "0.2 E llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache\n",
         "insufficient memory",

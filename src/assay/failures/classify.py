@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.failures.found import Found, Said
+from assay.failures.placing import stage_of, which_oom
 from assay.failures.rules import OOM, STRENGTHS, Strength, filled, implication, load_meanings
 from assay.failures.scan import Scan
-from assay.failures.stages import Marker, first, load_stages
 from assay.records.failure import Cause, Certainty, Explanation, LogLine, Stage
 
 SHELL_SIGNAL = 128
@@ -63,13 +63,26 @@ def _root(causes: list[Found]) -> Found | None:
     """Of the first life in which a cause is stated, else of all."""
     stated = min((each.life for each in causes if each.strength in STATING), default=None)
     candidates = causes if stated is None else [each for each in causes if each.life == stated]
-    return min(candidates, key=lambda each: (STRENGTHS.index(each.strength), each.order), default=None)
+    raised = min((each.order for each in candidates if _is_exception(each)), default=None)
+    return min(candidates, key=lambda each: (_rank(each, raised), each.order), default=None)
+
+
+def _is_exception(found: Found) -> bool:
+    """Whether it is an exception, of a kind that often follows from something else."""
+    return found.rule.inferred and found.rule.strength == "frame" and not found.is_source
+
+
+def _rank(found: Found, raised: tuple[int, int] | None) -> int:
+    """What follows from nearly everything tells less than an exception before it: the process was ended for that."""
+    if found.strength == "echo" and raised is not None and raised < found.order:
+        return len(STRENGTHS)
+    return STRENGTHS.index(found.strength)
 
 
 def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
-    stage, marker = _stage(scan, found)
+    stage, marker = stage_of(scan, found)
     told: str = found.rule.cause_at.get(stage, found.rule.cause)
-    cause = _which_oom(stage, marker, found) if told == OOM else Cause(told)
+    cause = which_oom(stage, marker, found) if told == OOM else Cause(told)
     meaning = load_meanings()[cause]
     quoted: Found | Said = found
     if found.strength == "frame" and found.rule.strength == "frame" and scan.exception:
@@ -91,60 +104,6 @@ def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
         exit_code=exit_code,
         num_lines=scan.num_lines,
     )
-
-
-def _stage(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
-    """The rule's own; else what the line says, the traceback, what the log said before, and what stands beside it."""
-    if found.rule.stage:
-        return found.rule.stage, found.frames
-    words, line = load_stages().words, found.line.body
-    said = first((marker for marker in words if not marker.is_weak), line)
-    frames = found.frames
-    for marker in (said, None if frames and frames.is_weak else frames):
-        if marker:
-            return (marker.stage_of_oom if found.rule.cause == OOM else None) or marker.stage, marker
-    if found.milestone and found.milestone != "load":
-        return found.milestone, None
-    if not frames and scan.frames and not scan.frames.is_weak:
-        return scan.frames.stage, scan.frames
-    if _says_that_it_served(scan, found):
-        return "under-load", None
-    weak = frames or first(words, line) or _of_comments(scan)
-    if weak:
-        return weak.stage, weak
-    milestone = None if found.milestone == "load" and _is_before_the_engine(found) else found.milestone
-    return milestone or _default_stage(found), None
-
-
-def _says_that_it_served(scan: Scan, found: Found) -> bool:
-    return scan.has_served or any(
-        each.strength == "consequence" and each.rule.stage == "under-load" and each.life == found.life
-        for each in scan.found
-    )
-
-
-def _of_comments(scan: Scan) -> Marker | None:
-    noted = "\n".join(scan.comments)
-    return first(load_stages().words, noted) or first(load_stages().frames, noted) if noted else None
-
-
-def _default_stage(found: Found) -> Stage:
-    """Where nothing tells: what fails in vLLM's API server fails before the engine is started."""
-    cause = Cause.OOM_AT_LOAD if found.rule.cause == OOM else Cause(found.rule.cause)
-    default = found.rule.default_stage or load_meanings()[cause].stage
-    return "arguments" if default == "load" and _is_before_the_engine(found) else default
-
-
-def _is_before_the_engine(found: Found) -> bool:
-    return found.line.who.startswith("APIServer")
-
-
-def _which_oom(stage: Stage, marker: Marker | None, found: Found) -> Cause:
-    """At load, at capture, or under load."""
-    if stage == "warm-up":
-        pools = first((each for each in load_stages().words if each.oom), found.line.body)
-        return (marker and marker.oom) or (pools and pools.oom) or Cause.OOM_AT_LOAD
-    return {"graph-capture": Cause.OOM_AT_CAPTURE, "under-load": Cause.OOM_UNDER_LOAD}.get(stage, Cause.OOM_AT_LOAD)
 
 
 def _with_quote(around: list[LogLine], number: int, text: str) -> list[LogLine]:
@@ -216,6 +175,6 @@ def _nearest(scan: Scan) -> tuple[Said | Found | None, Stage | None]:
     if said is None:
         return None, None
     if consequence:
-        return said, _stage(scan, consequence)[0]
+        return said, stage_of(scan, consequence)[0]
     marker = said.frames or scan.frames
     return said, marker.stage if marker else said.milestone

@@ -27,6 +27,8 @@ class Found:
     """Counts the starts of the server in this log."""
     frames: Marker | None
     milestone: Stage | None
+    is_source: bool = False
+    """It stands in the source line of a traceback."""
     around: list[LogLine] = field(default_factory=list)
 
 

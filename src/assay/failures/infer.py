@@ -21,7 +21,8 @@ from assay.records.failure import Cause, Stage
 
 RAISED = re.compile(
     r"^(?:\w{1,60}\.){0,8}(?P<kind>gaierror|[A-Z]\w{0,60}(?:Error|Exception|Unsupported|Mismatch|Expired|Timeout"
-    r"|Unavailable|Refused|Failure)|Exception)(?:: (?P<why>.{0,400})|:?\s*$)"
+    r"|Unavailable|Refused|Failure)|Exception)"
+    r"(?:: (?P<why>.{0,400})|:?\s*$|\((?P<quote>['\"])(?P<words>.{1,400})(?P=quote),?\)$)"
     r"|^\s*(?P<value>Value error|Assertion failed), (?P<what>.{1,400}?)(?: \[type=|$)"
 )
 """An exception as Python prints it, or as pydantic tells of one that a check of the configuration raised."""
@@ -111,7 +112,7 @@ def infer(body: str, frames: Sequence[str], asserted: str = "") -> Match | None:
     found = RAISED.match(body)
     if found is None:
         return None
-    kind, why = found["kind"] or found["value"], found["why"] or found["what"] or asserted
+    kind, why = found["kind"] or found["value"], found["why"] or found["words"] or found["what"] or asserted
     return _weighed(kind, why, _place(frames, is_of_pydantic=found["value"] is not None), is_traced=bool(frames))
 
 

@@ -33,6 +33,8 @@ PREFIX = re.compile(
     | \[(?:executor|_torch|serve|llmapi|runtime)\](?=\[RANK\ )         # TensorRT-LLM's parts, before the rank
     | std(?:out|err)\ [FP]\ \s{0,1}                                 # containerd: 2026-01-01T10:00:00+01:00 stderr F
     | time=\S{1,40}\ level=(?P<slog>[A-Z]{4,5})\ (?:source=\S{1,60}\ )?   # Go: ollama
+    | (?P<relay>[\w.]{2,60}(?:\ -|:)\ )                              # a logger, or a program that relays lines
+      (?=(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b)
     | \[TRT(?:-LLM)?\]\s? | \[RANK\ \d+\]\s?
     | \[(?P<letter>[EWIVDF])\]\s?
     | -?\s?(?P<word>INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b(?::|\ -)?\s?
@@ -54,15 +56,18 @@ GOES_ON = re.compile(
     r"\b(?:fall(?:s|ing)? ?back|ignor(?:e|es|ed|ing)\b|disabl(?:e|es|ed|ing)\b|switch(?:ing|ed) to"
     r"|chang(?:ed|ing) .{1,60} to|change \w{1,40} to|default(?:s|ing)? to|instead\b|by default"
     r"|will (?:not )?be (?:skipped|applied|supported)|truncating|unavailable|not available|keeping|forcing|is unused"
-    r"|to silence this|yield errors)",
+    r"|to silence this|yield errors|\bskipping\b)",
     re.IGNORECASE,
 )
 """What is said of something that was given up while the server went on."""
 FUNCTION_GOES_ON = re.compile(
-    r"^(?:\w{2,5} {1,10})?\w[\w:~]{2,60}: .{0,300}\b(?:disabling|will be disabled|falling back|forcing off"
+    r"^(?:Skipp|Ignor|Disabl|Fall)(?:ing|ed)\b"
+    r"|^(?:\w{2,5} {1,10})?\w[\w:~]{2,60}: .{0,300}\b(?:disabling|will be disabled|falling back|forcing off"
     r"|rounding down|retrying with|skipping|pinned memory)\b"
 )
-"""The same by llama.cpp, which names the function and, in older builds, no level."""
+"""The same at the head of a line, or by llama.cpp, which names the function and, in older builds, no level."""
+GAVE_UP_ON = re.compile(r"^(?:Failed to|\w[\w ]{1,40} check failed)\b(?!.{0,300}\b\w{2,60}(?:Error|Exception)\b)")
+"""Said by code that caught an exception and went on; one that ends the server comes with its traceback."""
 SOUNDS_WRONG = re.compile(
     r"error|exception|fail|fatal|time(?:d )?out|out of memory|oom\b|dead|died|kill|abort|exit code|sigquit|unbalanced"
     r"|not enough|in use|watchdog|hang|hung|leak|illegal|corrupt|cannot|can't|couldn't|unable|refused|lost|closed"
@@ -73,8 +78,15 @@ RAISED = re.compile(r"^(?:\S{1,80}: )?(?:[\w.]{0,80}(?:Error|Exception)\b|error:
 CONFIGURATION = re.compile(
     r"\bserver_args=|\bServerArgs\(|\bNamespace\(|\w{0,20}LlmArgs\(|with config: model=|non-default args: "
     r"|\benv=\"?map\["
+    r"|^(?:[^\n ]{0,80} )?(?:[a-z]\w{1,60}=[^=\n]{1,120}, ){3}"
 )
-"""The engine tells its whole configuration, names of options and all: no failure stands there."""
+"""The engine tells its whole configuration, names of options and all, or a terminal broke it into lines of three
+options and more: no failure stands there."""
+NATIVE_FRAME = re.compile(
+    r"\s*(?:frame )?(?:#\d{1,3}:?\s+(?:0x[\da-f]{4,}|\S{1,200} \()|\d{1,3}:?\s+(?:0x[\da-f]{6,}|/\S{1,300}\.so)"
+    r"|/\S{1,300}\([^)\n]{0,300}\+0x[\da-f]{1,16}\)\s?\[0x|(?:PC: )?@\s+0x[\da-f]{4,})"
+)
+"""A function on the stack of a native crash, as gdb, glibc, TensorRT-LLM or glog write it: its name states nothing."""
 TP_TAG = re.compile(r"\b(?:DP|TP|PP|EP)\d[\w ]*$")
 COMMENT = re.compile(r"^#(?: (?P<text>.*)|#*)$")
 HEADER = re.compile(r"^# ?[\w-]{2,30}: ")
@@ -113,7 +125,7 @@ def read(number: int, text: str) -> Line:
     level: Level = "none"
     who = ""
     position = 0
-    is_without_levels = False
+    is_without_levels = is_relayed = False
     for _ in range(MOST_PREFIXES):
         found = PREFIX.match(text, position)
         if not found or found.end() == position:
@@ -122,6 +134,7 @@ def read(number: int, text: str) -> Line:
         groups = found.groupdict()
         who = groups["who"] or groups["rank"] or _rank(groups["tag"]) or who
         is_without_levels = is_without_levels or groups["tag"] is not None
+        is_relayed = is_relayed or groups["relay"] is not None
         named = next((groups[each] for each in LEVEL_GROUPS if groups[each]), None)
         level = _level(named) if named else level
         if groups["slog"] and ' error="' in text:  # Go writes what went wrong at the level of whoever tells it
@@ -129,6 +142,8 @@ def read(number: int, text: str) -> Line:
     body = text[position:]
     if level in {"none", "error"} and WARNING_CLASS.search(body):
         level = "warning"
+    if is_relayed and level == "info" and RAISED.match(body):  # whoever relays a line does not judge it
+        level = "none"
     if level == "none":
         level = _implied_level(body, is_without_levels=is_without_levels)
     return Line(number=number, text=text, body=body, who=who, level=level)
@@ -153,7 +168,8 @@ def _implied_level(body: str, *, is_without_levels: bool) -> Level:
         return "none"
     if not is_without_levels:
         return "warning" if FUNCTION_GOES_ON.match(body) else "none"
-    return "none" if SOUNDS_WRONG.search(body) and not GOES_ON.search(body) else "warning"
+    is_survived = GOES_ON.search(body) or GAVE_UP_ON.match(body)
+    return "none" if SOUNDS_WRONG.search(body) and not is_survived else "warning"
 
 
 def _rank(tag: str | None) -> str | None:

@@ -9,12 +9,12 @@ from itertools import islice
 from assay.failures.around import Around
 from assay.failures.found import Found, Said
 from assay.failures.infer import infer, infer_cut, infer_raising
-from assay.failures.lines import COMMENT, HEADER, LONGEST, Line, plain, read, stated, uncoloured
+from assay.failures.lines import COMMENT, HEADER, LONGEST, NATIVE_FRAME, Line, plain, read, stated, uncoloured
+from assay.failures.progress import Progress
 from assay.failures.rules import DEFAULT_LEVELS, STRENGTHS, Match, Rule, load_rules
-from assay.failures.stages import first, load_stages
 from assay.failures.tracebacks import EXCEPTION, Tracebacks
+from assay.failures.untold import Untold
 from assay.failures.words import Words, shortened
-from assay.records.failure import Stage
 
 MOST_OF_A_RULE = 2
 """Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
@@ -31,12 +31,9 @@ class Reader:
 
     def __init__(self, order: int, name: str, engine: str | None) -> None:
         self.order, self.name, self.engine = order, name, engine
-        self.rules, self.stages, self.words = load_rules(), load_stages(), Words()
-        self.tracebacks, self.around = Tracebacks(), Around()
+        self.rules, self.words, self.progress = load_rules(), Words(), Progress()
+        self.tracebacks, self.around, self.untold = Tracebacks(), Around(), Untold()
         self.number = 0
-        self.life = 0
-        self.milestone: Stage | None = None
-        self.has_served = False
         self.found: list[Found] = []
         self.comments: list[str] = []
         self.exception: Said | None = None
@@ -59,6 +56,7 @@ class Reader:
 
     def _end(self) -> None:
         """A log that ends in a traceback: what was called last may tell."""
+        self.untold.end(self.tracebacks.marker)
         if self.source is None:
             return
         source, recent = self.source.line, self.around.recent()
@@ -105,7 +103,7 @@ class Reader:
         is_turn = self._follow(line, lower)
         if not is_turn and not self.words.are_telling(words):
             self.words.forget(shape)
-        elif not self.tracebacks.take(line):
+        elif not self.tracebacks.take(line) and not NATIVE_FRAME.match(line.body):
             self._match(line, words)
 
     def _note_comment(self, words: str, text: str) -> None:
@@ -114,25 +112,26 @@ class Reader:
 
     def _follow(self, line: Line, lower: str) -> bool:
         """How far it has come; matches that it survived are no failure. True: it started, or became ready."""
-        self.tracebacks.begin(line)
-        if not any(word in lower for word in self.stages.milestone_has):
+        if self.tracebacks.begin(line):
+            self.untold.begins(line.who, line.number)
+        progress = self.progress
+        if not progress.is_told_by(lower):
             return False
-        is_start, is_ready = bool(self.stages.start.search(line.body)), bool(self.stages.ready.search(line.body))
-        if is_start and any(each.life == self.life for each in self.found):
-            self.life += 1
-            self.milestone = None
+        is_start, is_ready = progress.is_start(line), progress.is_ready(line)
+        if is_start and any(each.life == progress.life for each in self.found):
+            progress.begin_again()
             self.words.clear()
         if is_ready:
-            self.found = [each for each in self.found if each.life != self.life]
+            self.found = [each for each in self.found if each.life != progress.life]
             self._counts.clear()
-        if self.milestone != "under-load" and (marker := first(self.stages.milestones, line.text)):
-            self.milestone = marker.stage
-            self.has_served = self.has_served or marker.stage == "under-load"
+        progress.follow(line)
         return is_start or is_ready
 
     def _match(self, line: Line, words: Sequence[str]) -> None:
         if self._is_ignored(line):
             return
+        if EXCEPTION.match(line.body):
+            self.untold.ends(line.who, self.tracebacks.marker(line.who))
         is_source = self._is_after_call or self.tracebacks.is_source(line)
         best = self._best(line, words)
         if is_source and "assert " in line.body:
@@ -172,27 +171,29 @@ class Reader:
         return best
 
     def _keep(self, line: Line, rule: Rule, values: dict[str, str], *, is_source: bool) -> None:
-        key = (self.life, rule.id)
+        key = (self.progress.life, rule.id)
         self._counts[key] = self._counts.get(key, 0) + 1
         if self._counts[key] > MOST_OF_A_RULE:
             return
         order, who = (self.order, line.number), line.who
         line, around = self.tracebacks.assertion(line) or (line, self.around.before())
         weak = is_source and rule.strength not in {"frame", "consequence"}
-        self.found.append(
-            Found(
-                rule=rule,
-                strength="frame" if weak else rule.strength,
-                line=line,
-                values=values,
-                file=self.name,
-                order=order,
-                life=self.life,
-                frames=self.tracebacks.marker(who),
-                milestone=self.milestone,
-                around=around,
-            )
+        found = Found(
+            rule=rule,
+            strength="frame" if weak else rule.strength,
+            line=line,
+            values=values,
+            file=self.name,
+            order=order,
+            life=self.progress.life,
+            frames=self.tracebacks.marker(who),
+            milestone=self.progress.milestone,
+            is_source=is_source,
+            around=around,
         )
+        self.found.append(found)
+        if found.frames is None and rule.strength != "consequence":
+            self.untold.add(who, found)
 
     def _say(self, line: Line) -> None:
         is_exception = bool(EXCEPTION.match(line.body))
@@ -203,7 +204,7 @@ class Reader:
 
     def _said(self, line: Line) -> Said:
         marker = self.tracebacks.marker(line.who)
-        return Said(line, self.name, self.milestone, marker, self.around.before())
+        return Said(line, self.name, self.progress.milestone, marker, self.around.before())
 
 
 def _stronger(one: Match | None, other: Match | None) -> Match | None:

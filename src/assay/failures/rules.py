@@ -74,6 +74,8 @@ class Meaning:
     stage: Stage
     remedy: str
     implies: tuple[Mapping[str, str], ...] = field(default=())
+    stage_at: Mapping[str, Stage] = field(default_factory=dict)
+    """The stage instead, where the log had only come so far by its milestones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,11 @@ def load_meanings() -> dict[Cause, Meaning]:
     """What each cause means."""
     return {
         Cause(name): Meaning(
-            words=each["words"], stage=each["stage"], remedy=each["remedy"], implies=tuple(each.get("implies", []))
+            words=each["words"],
+            stage=each["stage"],
+            remedy=each["remedy"],
+            implies=tuple(each.get("implies", [])),
+            stage_at=each.get("stage_at", {}),
         )
         for name, each in data("causes.toml").items()
     }

@@ -39,7 +39,7 @@ class Scan:
         self.num_lines += reader.number
         self.found += reader.found
         self.comments = [*self.comments, *reader.comments][:MOST_COMMENTS]
-        self.has_served = self.has_served or reader.has_served
+        self.has_served = self.has_served or reader.progress.has_served
         self.exception = self.exception or reader.exception
         self.error = self.error or reader.error
         self.last = reader.last() or self.last

@@ -11,9 +11,12 @@ from typing import Any
 from assay.failures.rules import data
 from assay.records.failure import Cause, Stage
 
-FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7}, in (?P<name>[^\n]{1,120})')
+FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7},? in (?P<name>[^\n]{1,120})')
 IMPORTING = '", in <module>'
 TRACEBACK = "Traceback (most recent call last)"
+INNERMOST_FIRST = "(most recent call first)"
+"""Heads what Python's faulthandler writes of each thread when a signal ends the process."""
+OF_ANOTHER_THREAD = re.compile(r"Thread 0x[\da-f]{1,16}(?: \[[^\]]{1,40}\])? " + re.escape(INNERMOST_FIRST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,15 @@ class Stages:
     frames: tuple[Marker, ...]
     """The first that any frame matches decides."""
     milestones: tuple[Marker, ...]
+    callers: tuple[Marker, ...]
+    """In what callers add after a native function's complaint: what it was wanted for."""
     words: tuple[Marker, ...]
     """In the quoted line itself, or in a comment that somebody put into the log."""
     milestone_has: tuple[str, ...]
     """One of these, in lower case, is in every line that is a milestone, a start, or says that it is ready."""
     ready: re.Pattern[str]
+    opened: re.Pattern[str]
+    """It listens; some servers do so before they load the model."""
     start: re.Pattern[str]
 
 
@@ -52,9 +59,11 @@ def load_stages() -> Stages:
     return Stages(
         frames=_markers(content["frames"], 0),
         milestones=_markers(content["milestones"], re.IGNORECASE),
+        callers=_markers(content["callers"], re.IGNORECASE),
         words=_markers(content["words"], re.IGNORECASE),
         milestone_has=tuple(content["milestone_has"]),
         ready=re.compile(content["ready"]),
+        opened=re.compile(content["opened"]),
         start=re.compile(content["start"]),
     )
 

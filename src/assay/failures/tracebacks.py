@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from assay.failures.lines import Line
-from assay.failures.stages import FRAME, TRACEBACK, Marker, of_frames
+from assay.failures.stages import FRAME, INNERMOST_FIRST, OF_ANOTHER_THREAD, TRACEBACK, Marker, of_frames
 from assay.records.failure import LogLine
 
 MOST_FRAMES = 64
@@ -20,6 +20,8 @@ EXCEPTION = re.compile(
 )
 BARE_ASSERTION = re.compile(r"^AssertionError:?\s*$")
 SOURCE = re.compile(r"^ {4,}\S")
+INNERMOST_FIRST_FRAME = re.compile(r'^\s*File "[^"]{1,400}", line \d{1,7} in ')
+"""As faulthandler writes it, without a comma; no source line follows."""
 
 
 class Tracebacks:
@@ -32,25 +34,46 @@ class Tracebacks:
         """Who wrote the line before, where that was a function of a traceback."""
         self._is_flat = False
         """The tracebacks lost their indentation on the way."""
+        self._threads: dict[str, bool] = {}
+        """By process that a signal ended: whether the thread comes now that it ended in."""
 
     @property
     def awaits_source(self) -> bool:
         """The line before named a function: the next one of the same process is its source."""
         return self._called is not None
 
-    def begin(self, line: Line) -> None:
-        """A new traceback forgets the functions of the one before."""
-        if TRACEBACK in line.body:
+    def begin(self, line: Line) -> bool:
+        """A new traceback forgets the functions of the one before. Whether one begins."""
+        if INNERMOST_FIRST in line.body:
+            return self._begin_thread(line)
+        if TRACEBACK not in line.body:
+            return False
+        self._of(line.who).clear()
+        self._threads.pop(line.who, None)
+        if not line.body.startswith(TRACEBACK):  # SGLang names the writer in the first line only
+            self._of("").clear()
+        return True
+
+    def _begin_thread(self, line: Line) -> bool:
+        """All threads of a process are told; the one counts in which the signal came."""
+        is_it = not OF_ANOTHER_THREAD.match(line.body)
+        if is_it:
             self._of(line.who).clear()
-            if not line.body.startswith(TRACEBACK):  # SGLang names the writer in the first line only
-                self._of("").clear()
+        if len(self._threads) < MOST_PROCESSES or line.who in self._threads:
+            self._threads[line.who] = is_it
+        return True
 
     def take(self, line: Line) -> bool:
         """Whether the line names a function of a traceback, which is kept."""
         frame = FRAME.match(line.body)
         if frame is None:
             return False
-        self._of(line.who).append(f'{frame["path"]}", in {frame["name"]}')
+        function = f'{frame["path"]}", in {frame["name"]}'
+        if INNERMOST_FIRST_FRAME.match(line.body):
+            if self._threads.get(line.who, True) and len(self._of(line.who)) < MOST_FRAMES:
+                self._of(line.who).appendleft(function)
+            return True
+        self._of(line.who).append(function)
         self._called, self._is_flat = line.who, not line.body.startswith(" ")
         return True
 

@@ -17,7 +17,7 @@ LONGEST_SHAPE = 400
 NO_DIGITS = str.maketrans("", "", "0123456789")
 OWN_WORDS = (
     'file "',
-    "traceback (most",
+    "(most recent call",
     "assert",
     "error",
     "exception",
