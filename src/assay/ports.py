@@ -209,9 +209,6 @@ class RunFiles(Protocol):
     def write_json(self, run_id: str, name: str, content: dict[str, Any]) -> None:
         """A JSON file, atomically, secrets redacted."""
 
-    def read_json(self, run_id: str, name: str) -> dict[str, Any] | None:
-        """What `write_json` wrote; None when there is none, or no object of JSON."""
-
 
 class Documents(Protocol):
     """The improvement documents."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from assay.cli.doctor import doctor
-from assay.errors import AssayError, CheckFailed
+from assay.errors import AssayError, CheckFailed, UsageError
 from tests.cli.records import modules_loaded_by
 
 BAD = ["--engine-version", "0.20.0", "--", "vllm", "serve", "M", "--swap-space", "4", "--all2all-backend", "naive"]
@@ -122,3 +123,42 @@ def test_the_help_imports_nothing_heavy() -> None:
     )
 
     assert not loaded & {"pydantic", "numpy", "scipy", "rich", "psutil"}
+
+
+def test_of_an_options_file_no_secret_and_no_control_code_is_shown(tmp_path: Path) -> None:
+    shaped_so = "hf_abcdefghij1234567890KLMN"
+    file = tmp_path / "options.yaml"
+    file.write_text(f'max_batch_size: {shaped_so}\n"ev\\e[31mil": 3\n', encoding="utf-8")
+    words = ["--engine", "trtllm", "--", "trtllm-serve", "serve", "m", "--config", str(file)]
+
+    for text in (run(words).stdout, json.dumps(document(words), ensure_ascii=False)):
+        assert "takes a whole number, not [redacted]" in " ".join(text.split())
+        assert shaped_so not in text
+        assert "\x1b" not in text
+        assert "\\u001b" not in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["trtllm-serve", "serve", "m", "--config", "~nosuchuser/x.yaml"],
+        ["vllm", "serve", "~nosuchuser/m"],
+        ["llama-server", "-m", "~nosuchuser/x"],
+    ],
+)
+def test_a_home_folder_that_nobody_here_has_is_a_file_that_is_not_here(words: list[str]) -> None:
+    assert run(["--", *words]).exit_code == 0
+
+
+def test_a_model_in_a_home_folder_that_nobody_here_has_is_a_mistake_of_usage() -> None:
+    done = run(["--model", "~nosuchuser/m", "--", "vllm", "serve", "m"])
+
+    assert isinstance(done.exception, UsageError)
+    assert "~nosuchuser" in done.exception.message
+
+
+def test_a_password_that_is_a_word_of_the_report_does_not_break_it() -> None:
+    told = document(["--", "python", "-m", "sglang.launch_server", "--model-path", "M", "--api-key", "sglang"])
+
+    assert told["engine"] == "sglang"
+    assert told["launch"]["flags"][1] == {"name": "--api-key", "values": ["[redacted]"], "joined": False}

@@ -16,6 +16,7 @@ from assay.cli.estimate import estimate
 from assay.cli.estimate_spelling import read_concurrencies, read_layout, read_routing
 from assay.cli.failure import Trouble, explain
 from assay.errors import UsageError
+from assay.roofline.scheduling import ENGINES
 from tests.cli.records import modules_loaded_by
 
 BOX = "8xRTX-PRO-6000"
@@ -97,6 +98,11 @@ def test_the_help_imports_nothing_heavy_and_an_estimate_no_more_than_it_needs(sm
         ([*FOUNDING, "--concurrency", "8,x"], "--concurrency 8,x", "1,8,64"),
         ([*FOUNDING, "--concurrency", "0"], "--concurrency 0", "1,8,64"),
         ([*FOUNDING, "--routing", "zipf"], "--routing zipf", "zipf:1.0"),
+        (["llama-3.1-8b", "--on", BOX, "--routing", "zipf:1"], "llama-3.1-8b has no experts", "leave it out"),
+        (["llama-3.1-8b", "--on", BOX, "--search", "--routing", "zipf:1"], "has no experts", "leave it out"),
+        ([*FOUNDING, "--engine", "vllm==0.9.0; rm -rf"], "'0.9.0; rm -rf' is no version", "vllm==0.11.1"),
+        ([*FOUNDING, "--engine", "vllm=="], "'' is no version", "vllm==0.11.1"),
+        (["~nosuchuser/m", "--on", BOX], "~nosuchuser", "from / on"),
         ([*FOUNDING, "--context", "5", "--input", "5"], "contradict each other", "decode alone"),
         ([*FOUNDING, "--search"], "--search and --layout contradict", "search first"),
         ([*FOUNDING[:3], "--search", "--context", "9"], "--search and --context contradict", "search first"),
@@ -120,6 +126,12 @@ def test_what_cannot_be_is_refused_with_the_value_and_the_way_out(words: list[st
 @pytest.mark.parametrize("text", ["tp2,dp4,ep8", "tp2 dp4 ep8", "TP2DP4EP8", "tp=2, dp=4, ep=8", "tp2/dp4/ep8"])
 def test_a_layout_is_read_in_any_spelling(text: str) -> None:
     assert read_layout(text).name == "tp2 dp4 ep8"
+
+
+def test_the_help_names_every_engine_whose_scheduling_is_known() -> None:
+    said = next(one.help or "" for one in estimate.params if isinstance(one, click.Option) and one.name == "engine")
+
+    assert set(re.findall(r"[a-z-]+", said.partition(":")[2].partition(";")[0])) == set(ENGINES)
 
 
 def test_numbers_and_routing_are_read() -> None:

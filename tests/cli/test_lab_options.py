@@ -15,6 +15,9 @@ from assay.cli import run_command
         (["--layout", "tp8", "--tokens", "64"], "--layout, --tokens: only with --moe MODEL or --what-if MODEL"),
         (["--moe", "glm-5", "--on", "h200", "--step", "12"], "--step: not with --moe"),
         (["--what-if", "glm-5", "--routing", "zipf:1"], "--routing: not with --what-if"),
+        (["--moe", "glm-5", "--on", "h200", "--run", "x"], "--run: not with --moe"),
+        (["--what-if", "glm-5", "--on", "h200"], "--on: not with --what-if"),
+        (["--model", "llama-3.1-8b", "--on", "h200", "--routing", "zipf:1"], "llama-3.1-8b has no experts"),
         (["--on", "cpu", "--routing", "zipf:1"], "--routing: an estimate of processors"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import threading
@@ -24,6 +25,7 @@ from assay.records.spec import Budget, CampaignSpec, Gates, Policy, Quality, Tar
 from assay.render.progress import QuietProgress, for_stream
 from assay.store.record import SqliteRecord
 from assay.store.spec_file import read_spec
+from assay.store.verify import verify
 from tests.contract.test_rehearsal_faults import ENTRY
 
 pytestmark = pytest.mark.slow
@@ -148,6 +150,29 @@ def test_ctrl_c_in_a_soak_keeps_what_was_measured_and_the_next_session_says_so(b
     assert said.startswith("r-interrupted baseline: its measurement was complete and counts; the soak alone")
 
 
+def test_a_server_that_fell_in_a_soak_is_not_saved_by_ctrl_c(bench: Bench) -> None:
+    class Falling(QuietProgress):
+        def phase(self, text: str) -> None:
+            if text.startswith("soaking"):
+                server = bench.state.runs[-1].server
+                assert server is not None
+                os.kill(server.pid, signal.SIGKILL)
+                os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
+                signal.raise_signal(signal.SIGINT)
+
+    quiet, bench.progress = bench.progress, Falling()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            soaked(bench, None, "r-fell")
+    finally:
+        bench.progress = quiet
+
+    [run] = [one for one in bench.state.runs if one.intent.run_id == "r-fell"]
+    assert run.outcome is not None
+    assert run.outcome.status is RunStatus.FAILED
+    assert run.outcome.measures is None
+
+
 class Copying(QuietProgress):
     """Takes the campaign's folder aside as a kill -9 within the soak would leave it."""
 
@@ -178,5 +203,6 @@ def test_what_was_measured_is_on_disk_before_its_soak_and_counts_when_assay_is_k
     assert found is not None
     assert (found.status, found.soak, found.measures) == (RunStatus.OK, None, whole.measures)
     assert "Assay ended during its soak" in found.reason
+    assert verify(tmp_path / "killed").problems == []
     assert found.answer_tokens == whole.answer_tokens
     assert found.start_s == whole.start_s

@@ -242,3 +242,10 @@ def test_a_server_that_was_started_anew_meanwhile_has_no_means() -> None:
 
 def test_counters_of_another_program_are_of_no_engine() -> None:
     assert server_times(None, {"process_cpu_seconds_total": 1.0}, None, None) is None
+
+
+def test_times_of_a_second_and_more_are_told_in_seconds_and_never_with_an_exponent() -> None:
+    found = attribution.decode(run(tpot_s=2.47), step(operation("ffn", 1.0, 2.48)), None, None)
+
+    assert found is not None
+    assert "sums up to 1.48 s where 1.47 s are left: scaled to fit" in found.notes[0]

@@ -70,7 +70,7 @@ def test_time_that_is_over_holds_nothing() -> None:
 
 def test_a_plan_that_failed_keeps_no_later_slice_from_beginning(tmp_path: Path) -> None:
     with SqliteRecord(tmp_path / "assay.db", create=True):
-        pass  # what `assay plan` leaves when the engine is not found
+        pass  # what an `assay plan` that is killed at once leaves
 
     assert runs_of(tmp_path) == []
     assert soak_s(tmp_path) == 0.0

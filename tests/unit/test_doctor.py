@@ -344,3 +344,70 @@ def test_words_that_a_shell_fills_in_are_listed_as_not_decided() -> None:
 
     assert [(one.flags, one.reason) for one in report.undecided] == [(["$SPEC"], "a shell fills it in")]
     assert [one.kind for one in report.findings] == ["stray-word"]
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"),
+    [
+        ("""--compilation-config '{"level": 3}'""", None),
+        ("--compilation-config.bogus 1", None),
+        ("""--attention-config '{"bakend": "FLASHINFER"}'""", "backend"),
+        ("""--speculative-config '{"num_spec_tokens": 5}'""", "num_speculative_tokens"),
+        ("""--kv-transfer-config '{"foo": 1}'""", None),
+        ("-O9", None),
+    ],
+)
+def test_a_key_that_the_class_of_a_flag_does_not_have_is_an_error(given: str, nearest: str | None) -> None:
+    report = ask(f"vllm serve M {given}", engine_version="0.32.0")
+
+    assert (one(report, "bad-value").severity, report.clean) == ("error", [])
+    assert nearest is None or f"nearest: {nearest}" in one(report, "bad-value").what
+
+
+@pytest.mark.parametrize(
+    ("given", "version", "reason"),
+    [
+        ("""--speculative-config '{"num_speculative_tokens": 5}'""", "0.32.0", "values inside were not checked"),
+        ("""--speculative-config '{"num_spec_tokens": 5}'""", "0.26.0", "keys and values inside were not checked"),
+        ("--compilation-config.mode 3", "0.32.0", "values inside were not checked"),
+        ("--speculative-config eagle", "0.26.0", "a word in place of JSON was not checked"),
+    ],
+)
+def test_what_is_inside_of_json_and_was_not_checked_is_not_counted_as_right(
+    given: str, version: str, reason: str
+) -> None:
+    report = ask(f"vllm serve M {given}", engine_version=version)
+
+    assert (report.findings, report.clean) == ([], [])
+    assert [each.reason for each in report.undecided] == [reason]
+
+
+@pytest.mark.parametrize("value", ['{"level": 3', 'level": 3}', "{level: 3}", "[1, 2"])
+def test_json_that_is_none_is_an_error(value: str) -> None:
+    report = doctor(
+        Question(
+            words=["vllm", "serve", "M", "--compilation-config", value], engine_version="0.26.0", ask_installed=False
+        )
+    )
+
+    assert one(report, "bad-value").severity == "error"
+
+
+def test_a_rule_names_the_newest_wheel_that_it_was_read_in() -> None:
+    report = ask("vllm serve M --enforce-eager --max-cudagraph-capture-size 16", engine_version="0.26.0")
+
+    assert "up to the 0.33.0 wheel" in one(report, "contradiction").evidence[0].source
+
+
+def test_an_option_of_the_file_that_is_written_as_a_flag_is_told_its_place() -> None:
+    report = ask("trtllm-serve M --kv_cache_dtype fp8", engine_version="1.0.0")
+
+    assert "it is the option kv_cache_config.dtype of the file" in one(report, "unknown").what
+    assert "`kv_cache_config: {dtype: fp8}`" in one(report, "unknown").remedy
+
+
+def test_of_a_version_that_was_not_read_what_is_not_there_yet_is_a_warning_and_an_absent_file_is_not_right() -> None:
+    report = ask("trtllm-serve M --config nowhere.yaml", engine_version="1.0.0")
+
+    assert (one(report, "not-yet").severity, report.clean) == ("warning", [])
+    assert [each.flags for each in report.undecided] == [["--config"]]

@@ -80,8 +80,56 @@ def test_the_quoted_line_stands_where_it_is_said_to_stand_among_the_lines_around
 def test_a_server_that_became_ready_and_was_stopped_has_not_failed() -> None:
     found = of_file("healthy_then_stopped")
 
+    assert (found.cause, found.stage, found.is_failure) == (Cause.NONE, "shutdown", False)
+    assert found.quote == "(APIServer pid=11) INFO:     Shutting down"
+    assert found.meaning == "no failure in this log: it started, served 1 request and was stopped"
+
+
+SERVED = ["INFO:     Application startup complete.", 'INFO:     127.0.0.1:5 - "POST /v1/completions HTTP/1.1" 200 OK']
+STOPPED = [
+    "[2026-11-30 21:06:56] INFO:     Shutting down",
+    "[2026-11-30 21:06:57] INFO:     Application shutdown complete.",
+]
+KILLED = (
+    "[2026-11-30 21:06:57] Subprocess detokenizer (pid=37) crashed with exit code -9. Triggering SIGQUIT for cleanup..."
+)
+
+
+@pytest.mark.parametrize("ends", [[], ["KeyboardInterrupt"]])
+def test_a_process_that_is_said_to_have_crashed_after_an_orderly_shutdown_began_is_no_failure(ends: list[str]) -> None:
+    found = of(*SERVED, *ends, *STOPPED, KILLED)
+
+    assert (found.cause, found.quote) == (Cause.NONE, STOPPED[0])
+    assert "served 1 request and was stopped" in found.meaning
+
+
+@pytest.mark.parametrize(
+    "cause",
+    ["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", KILLED, "ERROR something broke"],
+)
+def test_what_went_wrong_before_a_shutdown_began_is_why_it_began(cause: str) -> None:
+    found = of(*SERVED, cause, *STOPPED)
+
+    assert found.cause is not Cause.NONE
+    assert found.quote == cause
+
+
+def test_a_server_that_was_asked_to_end_and_ended_badly_has_failed() -> None:
+    log = Log("server.log", [*SERVED, *STOPPED])
+
+    assert explain([log], 143).cause is Cause.NONE
+    assert explain([log], 139).cause is Cause.CRASHED
+
+
+def test_a_log_that_ends_while_the_server_serves_does_not_tell() -> None:
+    found = of(*SERVED)
+
     assert found.cause is Cause.UNKNOWN
-    assert found.quote is None
+    assert "it served 1 request, and ends with neither an error nor a shutdown" in found.meaning
+
+
+def test_a_start_after_a_shutdown_is_another_life() -> None:
+    assert of(*SERVED, *STOPPED, *SERVED, KILLED).cause is not Cause.NONE
 
 
 def test_the_remedy_and_what_it_implies_carry_the_values_of_the_line() -> None:
@@ -296,3 +344,12 @@ def test_what_a_server_gave_up_and_went_on_without_is_no_cause(line: str) -> Non
 
     assert of(line).cause is Cause.UNKNOWN
     assert of(line, died).cause is Cause.HANG
+
+
+def test_an_option_that_the_engine_ignored_is_a_note_and_no_cause() -> None:
+    found = of("warning: no usable GPU found, --gpu-layers option will be ignored", *SERVED, *STOPPED)
+
+    assert found.cause is Cause.NONE
+    assert found.notes == [
+        "asked for, and not in force: warning: no usable GPU found, --gpu-layers option will be ignored"
+    ]

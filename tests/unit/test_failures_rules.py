@@ -87,6 +87,7 @@ def test_every_cause_has_a_meaning_and_every_cause_that_a_log_can_tell_has_a_rul
         "oom-under-load",
         "timeout",
         "artifact",
+        "none",
     }
 
 

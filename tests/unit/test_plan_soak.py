@@ -244,13 +244,21 @@ def test_an_interrupted_soak_is_made_again_with_the_arms_next_run() -> None:
     assert completed(state) == completed(interrupted(0))  # the run that was interrupted in its soak counts
 
 
-def test_an_interrupted_soak_is_no_try_and_its_absence_is_told() -> None:
+def test_what_was_never_soaked_to_the_end_is_not_adopted_until_it_was() -> None:
     state = interrupted(2)
 
-    assert "not soaked: the soak was interrupted" in state.verdicts["good"].reason
-    assert [purpose for purpose, _, _ in soaked(state)][-1] is Purpose.CONFIRMATION
+    assert kinds(state) == {"good": "adopted"}
+    assert "soaked for 30 s" in state.verdicts["good"].reason
+    assert [purpose for purpose, _, _ in soaked(state)] == 3 * [Purpose.COMPOSITION]
     assert state.headline is not None
     assert "stable for 30 s" in state.headline.sentence
+
+
+def test_what_ends_every_soak_together_with_assay_is_not_adopted() -> None:
+    state = interrupted(99)
+
+    assert kinds(state) == {"good": "undecided"}
+    assert f"each of {MAX_TRIES} soaks ended with Assay itself" in state.verdicts["good"].reason
 
 
 def test_a_soak_whose_time_is_not_left_is_not_begun_and_that_is_told() -> None:

@@ -175,3 +175,12 @@ def test_prompts_come_as_many_as_run_and_never_beyond_a_step() -> None:
     assert [prompts_point(load, running).sequences for running in (1, 4, 512)] == [1, 4, 8]  # type: ignore[union-attr]
     assert prompts_point(load_of_requests(100_000, 10), 512).sequences == 1  # type: ignore[union-attr]
     assert prompts_point(load_at_context(0), 1) is None
+
+
+def test_a_larger_batch_is_said_to_need_more_requests_in_flight() -> None:
+    """At a fixed number of streams it is worth nothing, whatever the cache would hold."""
+    other = REPORT.point.mechanisms[0]
+    batch = other.model_copy(update={"id": "max-concurrency", "title": "Larger batch"})
+
+    assert words.mechanism_title(batch) == "Larger batch (needs more requests in flight)"
+    assert words.mechanism_title(other) == other.title

@@ -216,6 +216,19 @@ def test_text_from_outside_is_neither_markup_nor_a_new_column() -> None:
     assert "&lt;img src=x&gt; \\| and more" in markdown
 
 
+def test_a_link_or_image_in_a_servers_words_is_none_in_markdown_and_no_control_code_is_kept() -> None:
+    state = sample_state()
+    said = "![a](javascript:alert(1)) [b][c] \\[d](x) \x1b[2J +4.4% [+0.8, +8.1] [+1, 2](x)"
+    verdict = state.verdicts["ubatch-large"].model_copy(update={"reason": said})
+    hostile = state.model_copy(update={"verdicts": {**state.verdicts, "ubatch-large": verdict}})
+    markdown = report_markdown(hostile, launch_commands={})
+
+    assert r"!\[a\](javascript:alert(1)) \[b\]\[c\] \\\[d\](x)" in markdown
+    assert r"+4.4% [+0.8, +8.1] \[+1, 2\](x)" in markdown
+    assert "![a]" not in markdown
+    assert "\x1b" not in markdown
+
+
 def test_runs_in_a_row_are_one_link_and_many_scattered_ones_are_counted() -> None:
     state = sample_state()
     row = references(state, ["r0003", "r0001", "r0002", "r0007"])

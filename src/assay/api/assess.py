@@ -78,9 +78,12 @@ def _assess_here(folder: Path | None) -> Assessment:
 def _record_sentence(folder: Path | None) -> str | None:
     from assay.api.inspect import status
 
-    if folder is None or not (folder / "assay.db").exists():
+    if folder is None:
         return None
-    state = status(folder)
+    try:
+        state = status(folder)
+    except UsageError:  # there is none
+        return None
     done = sum(1 for run in state.runs if run.outcome)
     return (
         f"{done} runs, {len(state.verdicts)} verdicts of {len(state.hypotheses)} hypotheses, {state.num_events} events"

@@ -99,6 +99,11 @@ def characterize(question: Question, progress: Progress) -> Characterization:
             "--routing: an estimate of processors takes experts to be chosen evenly",
             hint="leave it out, or name a box of GPUs: --on BOX",
         )
+    if shape is not None and question.routing is not None and not shape.is_moe:
+        raise UsageError(
+            f"--routing: {shape.name} has no experts to choose among",
+            hint="leave it out: every token takes the same weights",
+        )
     ceilings = characterize_machine.cpu_ceilings(machine, question, shape, found.run, progress) if on_cpu else None
     threads = characterize_machine.threads_of(question, found.run, machine) if on_cpu else None
     answer = Characterization(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import EngineError, UsageError
@@ -121,5 +120,7 @@ def _value(flag: GivenFlag, *, negated: bool, key: str | None) -> FlagValue:
 
 
 def _absolute(model: str) -> str:
-    path = Path(model).expanduser()
+    from assay.models.paths import user_path
+
+    path = user_path(model)
     return str(path.resolve()) if path.exists() else model

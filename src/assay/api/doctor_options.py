@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import UsageError
+
 if TYPE_CHECKING:
     from assay.flags.knowledge import Knowledge
-    from assay.records.doctor import Finding, GivenFlag, Launch
+    from assay.records.doctor import Finding, GivenFlag, Launch, Undecided
 
 _MAX_CHARACTERS = 1_000_000
 
@@ -22,6 +24,8 @@ class OptionsFile:
     """None: there is none, or it was not read."""
     findings: Sequence[Finding] = ()
     """That the engine cannot read it either."""
+    unread: Sequence[Undecided] = ()
+    """The flag that names it, where it was not read."""
     notes: Sequence[str] = ()
     """Why it was not read."""
 
@@ -29,11 +33,15 @@ class OptionsFile:
 def read_options(command: Launch, knowledge: Knowledge) -> OptionsFile:
     """Read the file; one that is here and holds no options keeps the engine from starting."""
     from assay.flags.check import config_flag
+    from assay.models.paths import user_path
 
     flag = config_flag(command, knowledge)
     if flag is None:
         return OptionsFile()
-    path = Path(flag.values[-1]).expanduser()
+    try:
+        path = user_path(flag.values[-1])
+    except UsageError as error:
+        return _unread(flag.values[-1], flag, f"cannot be looked up ({error.message})")
     try:
         if not path.is_file():  # a pipe would be waited for
             return _unread(path, flag, "is no regular file" if path.exists() else "is not here")
@@ -71,8 +79,15 @@ def _said(error: Exception) -> str:
     return where + " ".join(str(problem or error).split())[:200]
 
 
-def _unread(path: Path, flag: GivenFlag, reason: str) -> OptionsFile:
-    return OptionsFile(notes=[f"{path} ({flag.name}) {reason}: its entries were not checked"])
+def _unread(path: Path | str, flag: GivenFlag, reason: str) -> OptionsFile:
+    from assay.records.doctor import Undecided
+
+    return OptionsFile(
+        unread=[
+            Undecided(rule="options", flags=[flag.name], reason="the file was not read, so nothing in it was checked")
+        ],
+        notes=[f"{path} ({flag.name}) {reason}: its entries were not checked"],
+    )
 
 
 def _broken(flag: GivenFlag, reason: str) -> OptionsFile:

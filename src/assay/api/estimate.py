@@ -71,6 +71,7 @@ def estimate(
         memory_fraction=memory_fraction,
         host=host,
     )
+    parts.refuse_routing_without_experts(setting)
     choice = parts.choose_layout(setting, layout)
     box = layout_choice.used(setting.box, choice.layout)
     memory = memories.budget(
@@ -151,6 +152,7 @@ def search_layouts(
         memory_fraction=memory_fraction,
         host=host,
     )
+    parts.refuse_routing_without_experts(setting)
     used = min(gpus or setting.box.count, setting.box.count)
     found = search.rank(
         setting.shape,

@@ -103,6 +103,21 @@ def refuse_what_does_not_fit(setting: Setting, layout: Layout, memory: MemoryBud
         )
 
 
+def refuse_routing_without_experts(setting: Setting) -> None:
+    """Skewed routing of a model that routes nothing would be ignored without a word.
+
+    Raises:
+        UsageError: it has no experts.
+    """
+    from assay.errors import UsageError
+
+    if setting.routing.law != "uniform" and not setting.shape.is_moe:
+        raise UsageError(
+            f"--routing {setting.routing.law}: {setting.shape.name} has no experts to choose among",
+            hint="leave it out: every token takes the same weights",
+        )
+
+
 def _what_would_fit(setting: Setting, layout: Layout) -> str:
     from assay.roofline import layout_choice
 

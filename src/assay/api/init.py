@@ -42,6 +42,7 @@ def init_from_command(folder: Path, command: str, *, name: str | None = None) ->
     """
     from assay import wiring
     from assay.api.command_target import target_of
+    from assay.models.paths import user_path
     from assay.records.spec import CampaignSpec, Target
 
     if (python_engine := target_of(command)) is not None:
@@ -56,7 +57,7 @@ def init_from_command(folder: Path, command: str, *, name: str | None = None) ->
         )
     if not isinstance(model, str):
         raise UsageError(f"no --model in: {command}", hint="Assay serves a local GGUF file: add `--model FILE.gguf`")
-    target = Target(model=str(Path(model).expanduser().resolve()), executable=executable, flags=flags)
+    target = Target(model=str(user_path(model).resolve()), executable=executable, flags=flags)
     engine = wiring.engine(target.engine)
     with suppress(EngineError):  # not on this machine: `assay plan` will say so, and check the spellings where it is
         target = target.model_copy(update={"flags": engine.canonical(engine.find(target), target.flags)})

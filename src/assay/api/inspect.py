@@ -25,12 +25,13 @@ def status(folder: Path) -> CampaignState:
     from assay.store.reader import read_events
 
     database = folder / "assay.db"
-    if not database.exists():
+    events = read_events(database) if database.exists() else []
+    if not events:  # an empty one is being made by `assay plan`, or was when that was killed
         raise UsageError(
             f"{folder} holds no record (assay.db)",
             hint="write the plan first: `assay init`, then `assay plan`; or see it all at once: `assay demo`",
         )
-    return fold(read_events(database))
+    return fold(events)
 
 
 def todo(folder: Path) -> list[TodoItem]:

@@ -28,13 +28,21 @@ def plan(folder: Path, *, catalogue: Path | None = None) -> CampaignState:
     Raises:
         UsageError: assay.toml or a document is wrong, or the spec changed after the first measurement.
         EngineError: the engine is not there.
+
+    A first plan that fails leaves no record: other commands would take it for a campaign.
     """
     from assay.store.record import SqliteRecord
 
     if not (folder / "assay.db").exists():
         _spec(folder)  # a question that is wrong leaves no record behind
     with SqliteRecord(folder / "assay.db", create=True) as record, record.lock():
-        return _planned(folder, record, catalogue)
+        is_first = not record.events()
+        try:
+            return _planned(folder, record, catalogue)
+        except BaseException:
+            if is_first:
+                record.remove()
+            raise
 
 
 def assumed_launch_s(state: CampaignState) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from assay.campaign.bench import Bench
 from assay.ports import Probe
@@ -97,6 +97,11 @@ def wait_for_quiet(
             return True
         say(f"waiting for a quiet machine (at most {patience_s} s): other processes use {foreign:.2f} cores")
     return False
+
+
+def failed_gates(gates: Iterable[Gate]) -> list[Gate]:
+    """Those that failed, a disturbed machine first: what else failed then may be its doing."""
+    return sorted((gate for gate in gates if not gate.passed), key=lambda gate: gate.name != QUIET)
 
 
 def describe(gate: Gate) -> str:

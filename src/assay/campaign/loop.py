@@ -8,6 +8,7 @@ from assay.errors import ApprovalNeeded, EngineError, MeasurementError
 from assay.plan.next_step import next_step
 from assay.plan.proof import unproved
 from assay.plan.remaining import remaining_s
+from assay.plan.scores import readable
 from assay.plan.soak_words import told
 from assay.plan.steps import (
     AskApproval,
@@ -26,7 +27,7 @@ from assay.plan.verdicts import effect_text
 from assay.records.event import EventKind
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import RunOutcome, RunStatus
-from assay.records.state import CampaignState, RunRecord
+from assay.records.state import CampaignState, RunRecord, invalid_s
 from assay.records.verdict import Verdict, VerdictKind
 
 Conclusion = RecordCalibration | RecordDial | RecordScreen | RecordVerdict | RecordAblation
@@ -38,7 +39,7 @@ def run_campaign(bench: Bench, *, max_runs: int | None = None) -> CampaignState:
     Raises:
         ApprovalNeeded: the policy asks for a person's word.
         EngineError: the baseline does not start.
-        MeasurementError: the baseline cannot be measured validly.
+        MeasurementError: the baseline cannot be measured validly, or runs that do not count took a whole budget.
     """
     recover(bench)
     _tell_kept(bench)
@@ -49,7 +50,22 @@ def run_campaign(bench: Bench, *, max_runs: int | None = None) -> CampaignState:
                 break
             made += 1
         _perform(bench, step)
+        stop_where_nothing_counts(bench.state, first_run)
     return bench.state
+
+
+def stop_where_nothing_counts(state: CampaignState, first_run: int) -> None:
+    """Runs whose gates fail are not charged to the budget, but a session is not to take twice what was asked for.
+
+    Raises:
+        MeasurementError: those of this session took as long as the whole budget.
+    """
+    lost_s, total_s = invalid_s(state.runs[first_run:]), state.spec.budget.total_s
+    if state.headline is None and lost_s > total_s:
+        raise MeasurementError(
+            f"runs that do not count took {lost_s:.0f} s in this session, as long as the whole budget ({total_s:g} s)",
+            hint="quiet the machine, then `assay run` again: what counted is kept, and these runs used no budget",
+        )
 
 
 def recover(bench: Bench) -> list[str]:
@@ -67,7 +83,7 @@ def recover(bench: Bench) -> list[str]:
         left = _end_left(bench, run)
         reason = f"Assay ended during this run; {left}"
         abandoned = RunOutcome(run_id=run.intent.run_id, status=RunStatus.ABANDONED, reason=reason, duration_s=0.0)
-        outcome = measured_before_soak(bench, run.intent) or abandoned
+        outcome = measured_before_soak(run, KILLED) or abandoned
         files = bench.files.hashes(run.intent.run_id)
         bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
         bench.progress.result(f"{run.intent.run_id} {outcome.reason if outcome is abandoned else f'{KILLED}; {left}'}")
@@ -119,7 +135,7 @@ def _perform(bench: Bench, step: Step) -> None:
             _conclude(bench, step)
         case Finish(headline=headline):
             bench.note(EventKind.CAMPAIGN_FINISHED, {"headline": headline.model_dump(mode="json")})
-            bench.progress.result(headline.sentence, good=headline.confirmed)
+            bench.progress.result(readable(headline.sentence, bench.state.spec), good=headline.confirmed)
         case AskApproval(ids=ids):
             raise ApprovalNeeded(
                 f"the policy asks for approval before {', '.join(ids)}",

@@ -15,7 +15,7 @@ from typing import Any
 from assay.campaign import answers
 from assay.campaign.applied import not_applied, proofs
 from assay.campaign.bench import RUN_TOKEN, Bench
-from assay.campaign.gates import describe, machine_gates, wait_until_quiet
+from assay.campaign.gates import describe, failed_gates, machine_gates, wait_until_quiet
 from assay.campaign.soak import soak
 from assay.errors import MeasurementError
 from assay.plan.arms import build_for
@@ -27,14 +27,13 @@ from assay.records.hypothesis import Numerics
 from assay.records.load import LoadRequest, LoadResult
 from assay.records.run import AnswerCheck, Failure, Gate, RunIntent, RunOutcome, RunStatus
 from assay.records.spec import Workload
+from assay.records.state import RunRecord
 
 RELEVANT = 4096
 """Longest text value of the effective configuration that is kept."""
 CUT_SHORT = "every gate passed; its soak was interrupted by Ctrl-C and says nothing"
 """Reason of a run whose measurement was complete when it was interrupted."""
 KILLED = "every gate passed; Assay ended during its soak, which says nothing"
-MEASURED_FILE = "measured.json"
-"""A run's outcome as it stood before its soak: whatever becomes of Assay in there, what was measured is not lost."""
 INTERRUPTED = {"status": RunStatus.ABANDONED, "reason": "interrupted by Ctrl-C"}
 
 
@@ -53,10 +52,13 @@ def make_run(bench: Bench, intent: RunIntent) -> RunOutcome:
         log = f"runs/{intent.run_id}/server.log"
         facts = _failed(Failure(stage="under-load", cause=Cause.REQUESTS_REFUSED, line=refused.message, log=log))
     except KeyboardInterrupt:
-        _end(bench, intent, {**INTERRUPTED, "waited_s": waited_s}, began)
+        kept = measured_before_soak(bench.state.runs[-1], CUT_SHORT)
+        facts = _facts(kept) if kept else {**INTERRUPTED, "waited_s": waited_s}
+        _end(bench, intent, facts, began)
         raise
+    interrupted = facts.pop("interrupted", False)
     outcome = _end(bench, intent, {**facts, "waited_s": waited_s}, began)
-    if soak_interrupted(intent, outcome):
+    if interrupted:
         raise KeyboardInterrupt
     return outcome
 
@@ -66,23 +68,27 @@ def soak_interrupted(intent: RunIntent, outcome: RunOutcome) -> bool:
     return outcome.status is RunStatus.OK and intent.soak_s > 0 and outcome.soak is None
 
 
-def measured_before_soak(bench: Bench, intent: RunIntent) -> RunOutcome | None:
-    """What was kept of a run before its soak; None when it had not got there."""
-    kept = bench.files.read_json(intent.run_id, MEASURED_FILE)
-    if kept is None or not intent.soak_s:
-        return None
-    try:
-        return RunOutcome.model_validate(kept)
-    except ValueError:  # of another version, or edited: the run is made again
-        return None
+def measured_before_soak(run: RunRecord, reason: str) -> RunOutcome | None:
+    """A run as recorded before its soak, with what became of that as the reason; None when it did not get so far."""
+    return run.measured.model_copy(update={"reason": reason}) if run.measured else None
+
+
+def _facts(outcome: RunOutcome) -> dict[str, Any]:
+    """Everything of it but what an end adds."""
+    return {name: getattr(outcome, name) for name in RunOutcome.model_fields if name not in {"run_id", "duration_s"}}
 
 
 def _end(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> RunOutcome:
-    outcome = RunOutcome(run_id=intent.run_id, duration_s=time.monotonic() - began, **facts)
     files = bench.files.hashes(intent.run_id)
-    told = bench.files.masked(intent.run_id, outcome.model_dump(mode="json"))
-    bench.note(EventKind.RUN_ENDED, {"outcome": told, "files": files})
-    return outcome
+    told = _told(bench, intent, facts, began)
+    bench.note(EventKind.RUN_ENDED, {**told, "files": files})
+    return RunOutcome.model_validate(told["outcome"])
+
+
+def _told(bench: Bench, intent: RunIntent, facts: dict[str, Any], began: float) -> dict[str, Any]:
+    """A run's outcome for the record, without the secrets that it was started with."""
+    outcome = RunOutcome(run_id=intent.run_id, duration_s=time.monotonic() - began, **facts)
+    return {"outcome": bench.files.masked(intent.run_id, outcome.model_dump(mode="json"))}
 
 
 def _attempt(bench: Bench, intent: RunIntent, waited_s: float) -> dict[str, Any]:
@@ -107,9 +113,7 @@ def _attempt(bench: Bench, intent: RunIntent, waited_s: float) -> dict[str, Any]
         start_s = server.wait_ready(target.start_timeout_s)
         facts = {"start_s": start_s, "machine_before": before, **_serve(bench, intent, server)}
         if facts["status"] is RunStatus.OK and intent.soak_s:
-            kept = {**facts, "reason": KILLED, "waited_s": waited_s, "duration_s": time.monotonic() - began}
-            told = RunOutcome(run_id=intent.run_id, **kept).model_dump(mode="json")
-            bench.files.write_json(intent.run_id, MEASURED_FILE, told)
+            bench.note(EventKind.RUN_MEASURED, _told(bench, intent, {**facts, "waited_s": waited_s}, began))
             facts |= _soaked(bench, intent, server)
         return facts
     finally:
@@ -156,13 +160,14 @@ def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
     seed = intent.seed + zlib.crc32(b"soak")  # prompts of its own: none is in the prefix cache yet
     try:
         found = soak(bench, intent, server, lambda workload, alive: _load(bench, seed, server, workload, alive))
-    except KeyboardInterrupt:  # what was measured before it is whole
-        return {"reason": CUT_SHORT}
+        more: dict[str, Any] = {"soak": found}
+    except KeyboardInterrupt:  # what was measured before it is whole, unless the server fell first
+        more = {"reason": CUT_SHORT, "interrupted": True}
     if (failure := server.failure()) is not None:
-        failed = _failed(failure)
+        failed = {**more, **_failed(failure), "soak": None}
         lived = f", {time.monotonic() - began:.0f} s into a soak at peak load"
         return {**failed, "reason": failed["reason"] + lived, "measures": None, "points": {}}
-    return {"soak": found}
+    return more
 
 
 def _further_points(bench: Bench, intent: RunIntent, server: Server) -> dict[str, LoadResult]:
@@ -189,7 +194,7 @@ def _conclude(
     check: AnswerCheck | None,
     rss_bytes: int | None,
 ) -> dict[str, Any]:
-    bad = [gate for gate in gates if not gate.passed]
+    bad = failed_gates(gates)
     if bad or result.measures is None:
         # A run counts whole: its points are one trial, and half of one would be another objective.
         reason = "; ".join(describe(gate) for gate in bad) or "nothing was measured"

@@ -14,6 +14,7 @@ from assay.cli import options
 from assay.cli.command import TeachingCommand
 from assay.cli.output import show, show_json
 from assay.errors import UsageError
+from assay.records.text import shown
 
 if TYPE_CHECKING:
     from assay.records.bench import BenchSpec
@@ -149,7 +150,7 @@ def _spec(url: str, concurrencies: list[int], **told: Any) -> BenchSpec:
     load = _load(told, concurrencies)
     slo, notes = spelling.read_slo(told["slo"])
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(shown(f"note: {note}"), err=True)
     workload, arrival = load.read_workload(), load.read_arrival()
     extra_body = spelling.read_extra_body(told["extra_body"])
     return given.make(

@@ -60,7 +60,8 @@ def _about_the_command(state: CampaignState) -> str:
     if state.spec.target.url is not None:
         return "Nothing to ship: the server is not ours. The command that measures it again:"
     if not state.stack:
-        return "Launch command to ship (the baseline: nothing was adopted):"
+        measured = state.headline is None or not state.headline.sentence.startswith("Not measured")
+        return f"Launch command to ship (the baseline: nothing was {'adopted' if measured else 'measured'}):"
     if state.headline and state.headline.confirmed:
         return "Launch command to ship:"
     return "Launch command of the baseline (the stack is NOT confirmed; measure longer before you ship it):"

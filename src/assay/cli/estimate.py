@@ -98,7 +98,8 @@ DIRECTORY = click.Path(path_type=Path, file_okay=False, exists=True, resolve_pat
     "--engine",
     metavar="NAME[==VERSION]",
     show_default="none in particular, of today",
-    help="Whose host prepares the steps: vllm, sglang, trtllm, llamacpp; the version decides how it schedules.",
+    help="Whose host prepares the steps: vllm, sglang, trtllm, llamacpp, lmdeploy, gpt-fast, trtllm-engine; "
+    "the version decides how it schedules.",
 )
 @click.option(
     "--scheduling",

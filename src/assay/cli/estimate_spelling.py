@@ -80,12 +80,22 @@ def read_host(engine: str | None, scheduling: Scheduling | None) -> Host | None:
     name = name.strip().lower()
     if engine is not None and name not in schedulings.ENGINES:
         raise UsageError(f"--engine {engine}: unknown", hint=f"known: {', '.join(schedulings.ENGINES)}")
-    if pinned and schedulings.version_of(version) is None:
+    if pinned and not _is_version(version):
         raise UsageError(f"--engine {engine}: {version!r} is no version", hint="as vllm==0.11.1")
     host = schedulings.host_of(name, version)
     if scheduling is None:
         return host
     return host.model_copy(update={"scheduling": scheduling, "why": "--scheduling"})
+
+
+def _is_version(text: str) -> bool:
+    """A whole version and nothing beside it."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return len(Version(text).release) > 1
+    except InvalidVersion:
+        return False
 
 
 def read_load(input_tokens: int | None, output_tokens: int | None, context_tokens: int | None) -> Load:

@@ -23,7 +23,7 @@ UNKNOWN = 1
         "assay explain - --json",
         "assay explain server.log --json",
     ],
-    exits={0: "explained", 1: "the log does not tell a cause", 2: "a file cannot be read"},
+    exits={0: "explained, or nothing failed", 1: "the log does not tell a cause", 2: "a file cannot be read"},
 )
 @click.argument(
     "files", nargs=-1, required=True, metavar="LOGFILE...", type=click.Path(path_type=Path, allow_dash=True)
@@ -36,6 +36,8 @@ def explain(files: tuple[Path, ...], as_json: bool, exit_code: int | None) -> No
     Give both streams when they went to two files: the root cause may be in either. The earliest statement of a cause
     counts; what follows from it (wrapped exceptions, other ranks, time-outs, the shutdown) is passed over. Where the
     log does not tell, the answer is unknown, with the line that comes nearest.
+
+    A server that started, served and was stopped in order has not failed: cause "none", exit status 0. Unknown is 1.
     """
     found = explain_logs(files, exit_code)
     if as_json:

@@ -11,6 +11,7 @@ from typing import ClassVar, NoReturn
 import click
 
 from assay.errors import AssayError, CheckFailed, RecordError
+from assay.records.text import shown
 
 DEFECT = 70
 """Exit code of an error that Assay did not foresee (EX_SOFTWARE of sysexits.h)."""
@@ -66,7 +67,7 @@ def tell(trouble: Trouble, *, as_json: bool) -> None:
         told = {"error": trouble.message, "hint": trouble.hint, "exit_code": trouble.exit_code}
         click.echo(json.dumps(told, indent=2))
         return
-    click.echo(f"error: {trouble.message}" + (f"\n\nhint: {trouble.hint}" if trouble.hint else ""), err=True)
+    click.echo(shown(f"error: {trouble.message}" + (f"\n\nhint: {trouble.hint}" if trouble.hint else "")), err=True)
 
 
 def fail_check(message: str, *, hint: str, as_json: bool) -> NoReturn:

@@ -57,6 +57,8 @@ ANSWERED_BY = {
     "results": "",
 }  # fmt: skip
 """Parameters of the lab, and the only question that listens to each; empty: both."""
+OF_RUNS = ("folder", "model", "url", "run", "trace", "threads", "context", "watch", "again")
+"""Parameters of the command that no question of the lab listens to; `on` is heard with --moe alone."""
 
 
 def _refuse_unheard(asked: str) -> None:
@@ -72,6 +74,11 @@ def _refuse_unheard(asked: str) -> None:
         for name, only in ANSWERED_BY.items()
         if (only or asked) != (asked or "nobody") and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
+    if asked:
+        deaf = (*OF_RUNS, *([] if asked == "moe" else ["on"]))
+        unheard += [
+            str(spelled[name]) for name in deaf if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ]
     if unheard:
         told = f"not with --{asked}" if asked else "only with --moe MODEL or --what-if MODEL"
         raise UsageError(

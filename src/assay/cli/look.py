@@ -44,6 +44,8 @@ def status(folder: Path, as_json: bool) -> None:
                 "random_weights": state.spec.target.has_random_weights,
                 "runs": sum(1 for run in state.runs if run.outcome),
                 "spent_s": state.spent_s,
+                "invalid_s": state.invalid_s,
+                "budget_s": state.spec.budget.total_s,
                 "waited_s": state.waited_s,
                 "remaining_s": left,
                 "calibration": state.calibration.model_dump(mode="json") if state.calibration else None,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.records.text import shown
+
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 
 def show_json(value: Any) -> None:
@@ -18,12 +20,28 @@ def show_json(value: Any) -> None:
 
 
 def show(*parts: RenderableType) -> None:
-    """Print renderables; plain strings are printed as they are, neither wrapped nor read as markup."""
+    """Print renderables; plain strings are printed as they are, neither wrapped nor read as markup.
+
+    No control code of a text gets out: much of it is from files, servers and logs.
+    """
     for part in parts:
         if isinstance(part, str):
-            click.echo(part)
+            click.echo(shown(part))
         else:
-            _draw(part)
+            _draw(_Shown(part))
+
+
+class _Shown:
+    """A renderable without the control codes that were in its texts; its own styles stay."""
+
+    def __init__(self, part: RenderableType) -> None:
+        self.part = part
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment
+
+        for piece in console.render(self.part, options):
+            yield piece if piece.control else Segment(shown(piece.text), piece.style)
 
 
 def _draw(part: RenderableType) -> None:

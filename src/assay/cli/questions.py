@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import click
 
@@ -75,7 +74,9 @@ def model_path(model: str) -> str:
     """
     if model == EMBEDDED:
         return model
-    path = Path(model).expanduser().resolve()
+    from assay.models.paths import user_path
+
+    path = user_path(model).resolve()
     if not path.is_file():
         raise UsageError(f"there is no model file {path}", hint="name a GGUF file, or `embedded`")
     return str(path)

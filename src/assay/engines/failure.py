@@ -60,8 +60,8 @@ def _stage(found: Explanation, *, was_ready: bool) -> Stage:
 
 
 def _cause(found: Explanation, *, timed_out: bool, was_ready: bool) -> Cause:
-    if found.cause is Cause.UNKNOWN and timed_out:
-        return Cause.TIMEOUT
+    if found.cause in {Cause.UNKNOWN, Cause.NONE}:
+        return Cause.TIMEOUT if timed_out else Cause.UNKNOWN
     return Cause.OOM_UNDER_LOAD if was_ready and found.cause in OOM else found.cause
 
 

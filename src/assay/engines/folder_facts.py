@@ -15,6 +15,7 @@ from typing import Any
 from assay.engines.cache import file_stamp, remember, remembered
 from assay.errors import UsageError
 from assay.models import load
+from assay.models.paths import user_path
 from assay.records.machine import ModelFacts
 from assay.records.model_shape import ModelShape
 
@@ -32,7 +33,7 @@ def find_model(name: str) -> Path:
     Raises:
         UsageError: it is not on this machine.
     """
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.is_dir() and (path / "config.json").is_file():
         return path.resolve()
     if path.exists():

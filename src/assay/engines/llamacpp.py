@@ -13,6 +13,7 @@ from assay.engines.llamacpp_flags import OWNED, canonical, refuse_owned, rendere
 from assay.engines.llamacpp_in_force import contradiction
 from assay.engines.llamacpp_program import find_build
 from assay.engines.llamacpp_server import LlamaServer
+from assay.models.paths import user_path
 from assay.ports import Engine
 from assay.process import start
 from assay.records.base import Flags
@@ -36,7 +37,7 @@ class LlamaCpp:
 
     def model(self, target: Target) -> ModelFacts:
         """The embedded model, or the GGUF file at the target's path."""
-        path = embedded_model() if target.model == EMBEDDED else Path(target.model).expanduser()
+        path = embedded_model() if target.model == EMBEDDED else user_path(target.model)
         return read_facts(path)
 
     def argv(self, build: EngineBuild, model_path: str, flags: Flags, port: int) -> list[str]:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from assay.engines.cache import file_stamp, remember, remembered
 from assay.engines.llamacpp_help import parse_help
 from assay.errors import EngineError
+from assay.models.paths import user_path
 from assay.process import run_quiet
 from assay.records.machine import EngineBuild
 from assay.records.spec import EMBEDDED, Target
@@ -53,7 +54,7 @@ def _locate(target: Target) -> tuple[list[str], str]:
     if target.executable == EMBEDDED:
         return list(EMBEDDED_ARGV), "the embedded wheel"
     if target.executable is not None:
-        found = shutil.which(str(Path(target.executable).expanduser()))
+        found = shutil.which(str(user_path(target.executable)))
         if found is None:
             raise EngineError(
                 f"target.executable = {target.executable!r} is not an executable file",

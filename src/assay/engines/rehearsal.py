@@ -22,6 +22,7 @@ from assay.engines.rehearsal_help import parse_help
 from assay.engines.rehearsal_server import RehearsalServer
 from assay.errors import EngineError, UsageError
 from assay.models import library, load
+from assay.models.paths import user_path
 from assay.ports import Engine, LaunchFailed
 from assay.process import run_quiet, start
 from assay.records.base import Flags, FlagValue
@@ -139,7 +140,7 @@ def _asked(argv: list[str]) -> str:
 
 
 def _file_of(model: str) -> Path:
-    path = Path(model).expanduser()
+    path = user_path(model)
     if path.is_dir():
         path /= "config.json"
     return (path if path.is_file() else library.find(model)).resolve()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from assay.engines.launch_prefix import ask
 from assay.errors import EngineError
+from assay.models.paths import user_path
 from assay.process import run_quiet
 from assay.records.spec import Target
 
@@ -71,7 +72,7 @@ def locate(executable: str | None, program: str, module: list[str]) -> Program:
                 hint=f"install {program}, or set target.executable to it, its virtual environment or its Python",
             )
         return Program(argv=[found], python=interpreter_of(found), source="PATH")
-    path = Path(executable).expanduser()
+    path = user_path(executable)
     if path.is_dir():
         return _in_environment(path, program, module)
     found = shutil.which(str(path))

@@ -25,6 +25,9 @@ STATING = frozenset({"root", "general", "broad"})
 CLAIMS = frozenset({"root", "general", "broad", "symptom"})
 """Stronger than what an exit status tells."""
 LONGEST_QUOTE = 600
+CUT = (
+    "It may serve still, or something ended it from outside: give its exit status (--exit-code), and all of its output."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,16 @@ def explain(
     scan = Scan(engine)
     for order, log in enumerate(logs):
         scan.read(order, log.name, log.lines)
+    notes = [f"asked for, and not in force: {each[:LONGEST_QUOTE]}" for each in scan.not_applied]
+    return _explained(scan, exit_code, least).model_copy(update={"notes": notes})
+
+
+def _explained(scan: Scan, exit_code: int | None, least: Strength) -> Explanation:
     causes = [each for each in scan.found if STRENGTHS.index(each.strength) <= STRENGTHS.index(least)]
     chosen = _root(causes)
     by_signal = _from_signal(exit_code)
+    if scan.stop and not scan.has_complained and _is_end(exit_code) and (chosen is None or chosen.strength == "echo"):
+        return _of_stop(scan, scan.stop, exit_code)
     if by_signal and (chosen is None or chosen.strength not in CLAIMS):
         return _of_signal(scan, by_signal, exit_code)
     if chosen is None:
@@ -141,6 +151,35 @@ def _of_signal(scan: Scan, number: int, exit_code: int | None) -> Explanation:
     )
 
 
+def _is_end(exit_code: int | None) -> bool:
+    """Whether a server that was asked to end may end so."""
+    return not exit_code or _from_signal(exit_code) in {signal.SIGTERM, signal.SIGINT}
+
+
+def _of_stop(scan: Scan, stop: Said, exit_code: int | None) -> Explanation:
+    """It served and was stopped: nothing failed."""
+    meaning = load_meanings()[Cause.NONE]
+    return Explanation(
+        stage="shutdown",
+        cause=Cause.NONE,
+        certainty="stated",
+        quote=stop.line.text.strip()[:LONGEST_QUOTE],
+        line=stop.line.number,
+        file=stop.file,
+        around=_with_quote(stop.around, stop.line.number, stop.line.text),
+        meaning=f"{meaning.words}: it started, {_served(scan)} and was stopped",
+        remedy=meaning.remedy,
+        exit_code=exit_code,
+        num_lines=scan.num_lines,
+    )
+
+
+def _served(scan: Scan) -> str:
+    if not scan.num_answered:
+        return "was ready"
+    return f"served {scan.num_answered:,} request{'' if scan.num_answered == 1 else 's'}"
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
@@ -154,6 +193,7 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
     said, stage = _nearest(scan)
     said = said or (scan.last if or_last else None)
     stage = stage or ("under-load" if scan.has_served else scan.last.milestone if scan.last else None)
+    is_cut = said is None and scan.has_served
     return Explanation(
         stage=stage or "unknown",
         cause=Cause.UNKNOWN,
@@ -161,8 +201,10 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
         line=said.line.number if said else None,
         file=said.file if said else None,
         around=_with_quote(said.around, said.line.number, said.line.text) if said else [],
-        meaning=meaning.words,
-        remedy=meaning.remedy,
+        meaning=f"{meaning.words}: it {_served(scan)}, and ends with neither an error nor a shutdown"
+        if is_cut
+        else meaning.words,
+        remedy=CUT if is_cut else meaning.remedy,
         exit_code=exit_code,
         num_lines=scan.num_lines,
     )

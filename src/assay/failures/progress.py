@@ -37,6 +37,10 @@ class Progress:
         """Whether it says that it is ready."""
         return bool(self._stages.ready.search(line.body))
 
+    def is_stop(self, line: Line) -> bool:
+        """Whether a server that served says that it ends in order."""
+        return self.has_served and bool(self._stages.stopped.search(line.body))
+
     def begin_again(self) -> None:
         """The server is started once more."""
         self.life += 1

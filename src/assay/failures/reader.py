@@ -19,6 +19,17 @@ from assay.failures.words import Words, shortened
 MOST_OF_A_RULE = 2
 """Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
 MOST_COMMENTS = 20
+ANSWERED = re.compile(
+    r'"POST /(?:v\d/\S{0,60}(?:completions|responses|messages|embeddings|rerank)|generate|completions?|chat|infill)'
+    r'\b\S{0,80} HTTP/[\d.]{1,3}" 200'
+    r"|launch_slot_.{0,40}\bprocessing task"
+)
+"""A request that was answered, or that llama.cpp began to."""
+NOT_APPLIED = re.compile(
+    r"(?:option|flag|argument)s? (?:is|are|will be) ignored|failed to initialize speculative decoding context"
+)
+"""What was asked for and is not in force, while the server goes on."""
+MOST_NOTES = 5
 UNDERLINED = re.compile(r"(?:^|[\s\]|])[\s^~]*$")
 """What may follow the source line of a call: nothing, or the marks beneath it."""
 IGNORED = ("Exception ignored in", "Exception ignored while")
@@ -39,6 +50,12 @@ class Reader:
         self.exception: Said | None = None
         self.error: Said | None = None
         self.source: Said | None = None
+        self.stop: Said | None = None
+        """Where the server began to end in order, with nothing wrong before: what follows is no failure."""
+        self.has_complained = False
+        """Something went wrong since it was ready, or since the log began."""
+        self.num_answered = 0
+        self.not_applied: list[str] = []
         self._counts: dict[tuple[int, str], int] = {}
         self._asserted: dict[str, Match | None] = {}
         """By process, the rule that the source line of its last assertion fits: an exception without words means it."""
@@ -75,6 +92,10 @@ class Reader:
     def _take(self, text: str, shape: str) -> None:
         self.number += 1
         self.around.arrive(self.number, text)
+        if ("POST /" in text or "launch_slot_" in text) and ANSWERED.search(text):
+            self.num_answered += 1
+        if ("ignored" in text or "speculative" in text) and len(self.not_applied) < MOST_NOTES:
+            self.not_applied += [plain(text).strip()] if NOT_APPLIED.search(text) else []
         self._is_after_call = self.tracebacks.awaits_source and self._note_source(read(self.number, plain(text)))
         if not self.words.is_boring(shape):
             for piece in text.rstrip("\r\n").split("\r") if "\r" in text else (text,):
@@ -118,6 +139,10 @@ class Reader:
         if not progress.is_told_by(lower):
             return False
         is_start, is_ready = progress.is_start(line), progress.is_ready(line)
+        if is_start or is_ready:
+            self.stop, self.has_complained, self.num_answered = None, False, 0
+        elif not self.has_complained and progress.is_stop(line) and (self.stop is None or _is_bare(self.stop.line)):
+            self.stop = self._said(line)
         if is_start and any(each.life == progress.life for each in self.found):
             progress.begin_again()
             self.words.clear()
@@ -171,6 +196,10 @@ class Reader:
         return best
 
     def _keep(self, line: Line, rule: Rule, values: dict[str, str], *, is_source: bool) -> None:
+        if self.stop:
+            return
+        is_warning = rule.strength == "echo" and line.level not in DEFAULT_LEVELS
+        self.has_complained = self.has_complained or not is_warning
         key = (self.progress.life, rule.id)
         self._counts[key] = self._counts.get(key, 0) + 1
         if self._counts[key] > MOST_OF_A_RULE:
@@ -197,6 +226,9 @@ class Reader:
 
     def _say(self, line: Line) -> None:
         is_exception = bool(EXCEPTION.match(line.body))
+        if self.stop or not (is_exception or line.level == "error"):
+            return
+        self.has_complained = True
         if is_exception and self.exception is None:
             self.exception = self._said(line)
         elif line.level == "error" and self.error is None:
@@ -205,6 +237,11 @@ class Reader:
     def _said(self, line: Line) -> Said:
         marker = self.tracebacks.marker(line.who)
         return Said(line, self.name, self.progress.milestone, marker, self.around.before())
+
+
+def _is_bare(line: Line) -> bool:
+    """Whether it is Python's word for a signal and says nothing of a shutdown."""
+    return line.body.strip() == "KeyboardInterrupt"
 
 
 def _stronger(one: Match | None, other: Match | None) -> Match | None:

@@ -50,6 +50,8 @@ class Stages:
     opened: re.Pattern[str]
     """It listens; some servers do so before they load the model."""
     start: re.Pattern[str]
+    stopped: re.Pattern[str]
+    """It was asked to end, and begins to."""
 
 
 @cache
@@ -65,6 +67,7 @@ def load_stages() -> Stages:
         ready=re.compile(content["ready"]),
         opened=re.compile(content["opened"]),
         start=re.compile(content["start"]),
+        stopped=re.compile(content["stopped"]),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from assay.flags import existence, line_check, rules, variables
 from assay.flags.facts import Facts
+from assay.flags.json_keys import Fields, unchecked, wrong_keys
 from assay.flags.knowledge import Knowledge, Resolved
 from assay.flags.option_check import check_options
 from assay.flags.spec import FlagSpec
@@ -40,6 +41,7 @@ def check(
     cache_tokens: int | None = None,
     unread: Mapping[str, Evidence] | None = None,
     options: Mapping[str, Any] | None = None,
+    fields: Fields | None = None,
 ) -> Checked:
     """Check every flag, the variables, and what they mean together.
 
@@ -51,11 +53,13 @@ def check(
         cache_tokens: that the KV cache holds, by calculation.
         unread: flags, by main spelling, that a scan of the installed source found no reader for.
         options: content of the configuration file that the command names; None: there is none, or it is not here.
+        fields: keys that the objects of JSON flags take; None: not known.
     """
     findings = [finding for flag in launch.flags for finding in _one(flag, knowledge, unread or {})]
     findings += (
         line_check.repeated(launch, knowledge)
         + line_check.stray(launch, knowledge)
+        + wrong_keys(launch, knowledge, fields)
         + variables.check(launch, knowledge)
     )
     said, undecided = rules.applied(
@@ -66,12 +70,15 @@ def check(
     order = {flag.name: place for place, flag in reversed(list(enumerate(launch.flags)))}
     findings.sort(key=lambda found: (SEVERITIES.index(found.severity), order.get(found.flags[0], len(order))))
     named = {name for finding in findings for name in finding.flags}
+    open_keys = [one for one in unchecked(launch, knowledge, fields) if one.flags[0] not in _of_no_value(findings)]
+    in_part = {one.flags[0] for one in open_keys}
     return Checked(
         findings=findings,
-        clean=[flag.name for flag in launch.flags if flag.name not in named],
+        clean=[flag.name for flag in launch.flags if flag.name not in named | in_part],
         undecided=[
             *(one for one in undecided if one.flags[0] not in _of_no_value(findings)),
             *unrecorded,
+            *open_keys,
             *line_check.shell_words(launch, knowledge),
         ],
     )

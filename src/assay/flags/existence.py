@@ -9,6 +9,7 @@ from assay.flags import versions
 from assay.flags.dialect import dialects
 from assay.flags.history import Span, history
 from assay.flags.knowledge import Knowledge, Resolved
+from assay.flags.options import CHECKED, option_of
 from assay.flags.spec import FlagSpec
 from assay.flags.successors import equivalents, note_on, renamed, source_of, successor_of
 from assay.flags.values import misuse
@@ -149,7 +150,14 @@ def _gone(name: str, last: Span, knowledge: Knowledge) -> _Why:
         evidence=Evidence(source=source_of(name, knowledge) or source, basis="history"),
         remedy=f"write {successor}" if successor else "leave it out",
         replacement=successor,
+        is_of_another_version=_is_back(name, knowledge),
     )
+
+
+def _is_back(name: str, knowledge: Knowledge) -> bool:
+    """Whether the checked version after this one has it: what is gone before and after is gone in between."""
+    after = knowledge.past.next_after(knowledge.version)
+    return after is not None and any(name in spec.names for spec in knowledge.past.at(after))
 
 
 def _not_yet(name: str, first: Span, knowledge: Knowledge) -> _Why:
@@ -168,7 +176,7 @@ def _not_yet(name: str, first: Span, knowledge: Knowledge) -> _Why:
         ),
         remedy=f"write {now} in this version" if now else f"upgrade to {first.first}, or leave it out",
         replacement=now,
-        is_of_another_version=first.first == knowledge.past.next_after(knowledge.version),
+        is_of_another_version=True,
     )
 
 
@@ -187,7 +195,7 @@ def _onlyrenamed(name: str, knowledge: Knowledge) -> _Why | None:
 
 
 def _unknown(flag: GivenFlag, knowledge: Knowledge) -> _Why:
-    foreign = _foreign(flag.name, knowledge)
+    foreign = _option(flag, knowledge) or _foreign(flag.name, knowledge)
     if foreign is not None:
         return foreign
     near = knowledge.near(flag.name)
@@ -203,6 +211,28 @@ def _unknown(flag: GivenFlag, knowledge: Knowledge) -> _Why:
         remedy=f"write {near[0]} if that was meant" if near else "remove it, or check the spelling",
         replacement=near[0] if near else None,
     )
+
+
+def _option(flag: GivenFlag, knowledge: Knowledge) -> _Why | None:
+    """An option of the engine's file that was written as a flag."""
+    path = option_of(knowledge.dialect.engine, flag.name, knowledge.version)
+    if path is None:
+        return None
+    of_file = next((name for name in knowledge.dialect.config if knowledge.find(name)), knowledge.dialect.config[0])
+    return _Why(
+        kind="unknown",
+        what=f"is no flag: it is the option {path} of the file that {of_file} names",
+        evidence=Evidence(source=f"options of {knowledge.dialect.title} {CHECKED[-1]}, as recorded", basis="history"),
+        remedy=f"write it there, as {_as_yaml(path, flag.values)}",
+        replacement=path,
+    )
+
+
+def _as_yaml(path: str, values: list[str]) -> str:
+    """One line of YAML: `kv_cache_config: {dtype: fp8}`."""
+    section, _, name = path.rpartition(".")
+    value = " ".join(values) or "true"
+    return f"`{section}: {{{name}: {value}}}`" if section else f"`{name}: {value}`"
 
 
 def _foreign(name: str, knowledge: Knowledge) -> _Why | None:

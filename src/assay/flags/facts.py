@@ -40,7 +40,9 @@ class Facts:
         for flag in launch.flags:
             found = knowledge.resolve(flag.name)
             if found.spec is not None and (found.key is None or found.spec.kind != "json"):
-                self._given[found.spec.name] = (flag, found.negated)
+                inside = found.key is not None and not flag.values  # -O3
+                valued = flag.model_copy(update={"values": [found.key]}) if inside else flag
+                self._given[found.spec.name] = (valued, found.negated)
         self.names: Mapping[str, Any] = {
             "flag": self.value,
             "given": lambda name: self.written(name) is not None,

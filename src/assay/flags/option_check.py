@@ -16,6 +16,8 @@ from assay.records.doctor import Evidence, Finding, GivenFlag, Undecided
 
 TABLE = "trtllm_option"
 """Of renames.toml."""
+_MOST_UNKNOWN = 300
+"""Unknown entries that a near name is sought for: more than there are options are no typing errors, and take long."""
 
 
 def check_options(
@@ -33,7 +35,7 @@ def check_options(
     findings: list[Finding] = []
     undecided: list[Undecided] = []
     for path, value in _entries(engine, content):
-        found = _one(engine, version, path, value, flag)
+        found = _one(engine, version, path, value, flag, seek_near=len(undecided) < _MOST_UNKNOWN)
         if isinstance(found, Finding):
             findings.append(found)
         elif found is not None:
@@ -51,12 +53,12 @@ def _entries(engine: str, content: Mapping[str, Any], prefix: str = "") -> Itera
             yield from _entries(engine, value, f"{path}.")
 
 
-def _one(engine: str, version: str, path: str, value: Any, flag: str) -> Finding | Undecided | None:
+def _one(engine: str, version: str, path: str, value: Any, flag: str, *, seek_near: bool) -> Finding | Undecided | None:
     if row := _renamed(path, version):
         return _changed(path, row, flag)
     known = options(engine).get(path)
     if known is None:
-        return _unknown(engine, path, flag)
+        return _unknown(engine, path, flag, seek_near=seek_near)
     if known.is_in(version) is False:
         return _of_another_version(path, known, version, flag)
     problem = None if isinstance(value, Mapping | list) or value is None else misuse(known.spec, [_text(value)], engine)
@@ -109,11 +111,11 @@ def _of_another_version(path: str, known: Option, version: str, flag: str) -> Fi
     )
 
 
-def _unknown(engine: str, path: str, flag: str) -> Finding | Undecided | None:
+def _unknown(engine: str, path: str, flag: str, *, seek_near: bool) -> Finding | Undecided | None:
     section = path.rpartition(".")[0]
     if section and section not in options(engine):
         return None  # the section is told
-    meant = near(engine, path)
+    meant = near(engine, path) if seek_near else None
     if meant is None:
         return Undecided(rule="options", flags=[path, flag], reason="no recorded version has this option")
     return Finding(

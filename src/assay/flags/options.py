@@ -49,9 +49,23 @@ def path_of(name: str) -> str:
 def near(engine: str, name: str) -> str | None:
     """The recorded option of the same section that was probably meant."""
     section, _, _ = name.rpartition(".")
-    inside = [one for one in options(engine) if one.rpartition(".")[0] == section]
-    close = difflib.get_close_matches(name, inside, n=1, cutoff=0.8)
+    close = difflib.get_close_matches(name, _inside(engine, section), n=1, cutoff=0.8)
     return close[0] if close else None
+
+
+def option_of(engine: str, flag: str, version: str) -> str | None:
+    """The option that somebody wrote as a flag: `--kv_cache_dtype` is `kv_cache_config.dtype`; None: no one is."""
+    wanted = path_of(flag).replace("-", "_")
+    here = [name for name, option in options(engine).items() if option.is_in(version) is not False]
+    whole = [name for name in here if name == wanted or name.replace("_config.", "_") == wanted]
+    inside = [name for name in here if "." in name and name.rpartition(".")[2] == wanted]
+    found = [name for name in whole if "." in name] or whole or inside
+    return found[0] if len(found) == 1 else None
+
+
+@lru_cache(maxsize=64)
+def _inside(engine: str, section: str) -> tuple[str, ...]:
+    return tuple(one for one in options(engine) if one.rpartition(".")[0] == section)
 
 
 @lru_cache(maxsize=4)

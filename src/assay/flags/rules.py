@@ -111,11 +111,19 @@ def _finding(rule: Rule, version: str, given: list[str], names: Mapping[str, Any
         flags=given,
         what=_filled(rule.what, numbers, rule.otherwise)
         + (f" (so in {rule.read}, the last one read)" if unread else ""),
-        evidence=[Evidence(source=source, basis="rule") for source in rule.source],
+        evidence=[Evidence(source=_up_to(source, rule), basis="rule") for source in rule.source],
         remedy=_filled(rule.do, numbers, rule.do),
         replacement=rule.replacement,
         rule=rule.id,
     )
+
+
+def _up_to(source: str, rule: Rule) -> str:
+    """The source, and where it names a wheel the newest one in which the rule was seen to hold."""
+    newest = rule.read or rule.until
+    if newest is None or " wheel" not in source or newest in source:
+        return source
+    return f"{source} (and so up to the {newest} wheel)"
 
 
 def _filled(text: str, numbers: Mapping[str, Any], otherwise: str) -> str:

@@ -106,7 +106,7 @@ def _absent(spec: FlagSpec, value: str) -> bool:
 
 
 def _not_json(value: str) -> str | None:
-    if not value.lstrip().startswith(("{", "[")):  # a number, or a name that stands for a whole configuration
+    if not any(mark in value for mark in '{}[]"'):  # a number, or a name that stands for a whole configuration
         return None
     try:
         json.loads(value)

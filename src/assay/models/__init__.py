@@ -16,6 +16,7 @@ from assay.models import library
 from assay.models.config import printable
 from assay.models.config_shape import read_config
 from assay.models.gguf_shape import SPLIT, read_gguf
+from assay.models.paths import user_path
 from assay.records.model_shape import ModelShape
 
 __all__ = ["known", "load"]
@@ -36,8 +37,9 @@ def load(name_or_path: str) -> ModelShape:
     Raises:
         UsageError: there is no such file or name, it is damaged, or it does not say what cannot be assumed.
     """
-    path = Path(name_or_path).expanduser()
+    path: Path | str = name_or_path
     try:
+        path = user_path(name_or_path)
         return _load(name_or_path, path)
     except UsageError as error:
         raise UsageError(printable(error.message), hint=printable(error.hint or "")) from error

@@ -14,6 +14,7 @@ from assay.plan.dependencies import num_waiting
 from assay.plan.evidence import composition_chance, composition_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.series import composition, valid_runs, why_not_counted
+from assay.plan.soak_counts import MAX_TRIES
 from assay.plan.steps import MakeRun, RecordVerdict, Step
 from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
@@ -105,6 +106,11 @@ def _gained(
         return blamed if last else None  # the reference is soaked first
     if not last and soaking.is_open(state, grown, state.stack):
         return None  # requests failed: further soaks may tell whose fault it is
+    if soaking.is_owed(state, grown, state.stack):
+        return None  # its soak was cut off: another run is made for it
+    if (times := soaking.num_interrupted(state, grown)) >= MAX_TRIES:
+        reason = f"a gain on top of {on}; each of {times} soaks ended with Assay itself, and this arm may be why"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     costs = standing(state, composition(hypothesis.id), hypothesis.id)
     if costs.broken:
         reason = f"a gain on top of {on} that costs too much: {costs.broken}"
@@ -139,7 +145,7 @@ def _out_of_budget(state: CampaignState, hypothesis: Hypothesis) -> bool:
     reserved = 2 * state.spec.budget.confirmation_brackets + 1 if state.stack else 0
     grown = [*state.stack, hypothesis.id]
     soaks_s = soaking.due_s(state, grown, state.stack) + soaking.reference_due_s(state, grown, state.stack)
-    return state.spent_s + (2 + reserved) * median_run_s(state) + soaks_s > state.spec.budget.total_s
+    return state.charged_s + (2 + reserved) * median_run_s(state) + soaks_s > state.spec.budget.total_s
 
 
 def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:

@@ -8,11 +8,13 @@ from assay.plan import soaking
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.composing import stack_of
 from assay.plan.evidence import confirmation_effect
+from assay.plan.remaining import LEAST_CONFIRMED
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.scores import is_latency, metric_value
 from assay.plan.series import CONFIRMATION, MAIN, STACK, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text
+from assay.plan.what_next import unmeasured
 from assay.records.run import Purpose, RunStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import Effect, Headline
@@ -26,7 +28,8 @@ def next_confirmation(state: CampaignState) -> Step:
     if not state.stack:
         return Finish(headline=_nothing_adopted(state))
     have = len(series_brackets(state, CONFIRMATION).of(STACK))
-    if have >= state.spec.budget.confirmation_brackets or (have > 1 and _over_budget(state)) or stack_failure(state):
+    enough = have >= state.spec.budget.confirmation_brackets or (have >= LEAST_CONFIRMED and _over_budget(state))
+    if (enough and not soaking.is_owed(state, state.stack, [])) or stack_failure(state):
         return Finish(headline=_confirmed(state))
     runs = valid_runs(state, CONFIRMATION)
     stack_turn = candidates_turn(runs)
@@ -48,7 +51,7 @@ def next_confirmation(state: CampaignState) -> Step:
 
 def _over_budget(state: CampaignState) -> bool:
     soaks_s = soaking.due_s(state, state.stack, []) + soaking.reference_due_s(state, state.stack, [])
-    return state.spent_s + 2 * median_run_s(state) + soaks_s > state.spec.budget.total_s
+    return state.charged_s + 2 * median_run_s(state) + soaks_s > state.spec.budget.total_s
 
 
 def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:
@@ -71,8 +74,21 @@ def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:
     return None
 
 
+def nothing_measured(state: CampaignState) -> str | None:
+    """Why no candidate of a campaign was measured, in words; None where the runs say something of at least one."""
+    left = [verdict for verdict in state.verdicts.values() if unmeasured(verdict)]
+    told = any(verdict.runs or verdict.effect for verdict in state.verdicts.values() if verdict not in left)
+    if told or not left:
+        return None
+    if any(verdict.cause == "invalid" for verdict in left):
+        return "no run of any candidate passed its gates"
+    return "the budget ended before any candidate"
+
+
 def _nothing_adopted(state: CampaignState) -> Headline:
     runs = [run for run in valid_runs(state, MAIN) if run.intent.candidate is None]
+    why = nothing_measured(state)
+    stands = "the launch command in use today stands"
     return Headline(
         stack=[],
         flags=dict(state.spec.target.flags),
@@ -80,7 +96,7 @@ def _nothing_adopted(state: CampaignState) -> Headline:
         baseline_median=_median(state, [run.intent.run_id for run in runs]),
         stack_median=None,
         confirmed=False,
-        sentence="Nothing was adopted: the launch command in use today stands.",
+        sentence=f"Not measured: {why}; {stands}, untested." if why else f"Nothing was adopted: {stands}.",
         runs=[run.intent.run_id for run in runs],
     )
 

@@ -117,6 +117,11 @@ def point_effects(state: CampaignState, series: str, candidate: str) -> dict[str
     return _at_points(state, series, candidate, alpha=state.spec.statistics.screen_alpha, looks=ONE_LOOK)
 
 
+def confirmation_at_points(state: CampaignState) -> dict[str, Effect]:
+    """The stack's effect at each operating point, on the confirmation's runs; told like `point_effects`."""
+    return _at_points(state, CONFIRMATION, STACK, alpha=state.spec.statistics.confirm_alpha, looks=ONE_LOOK)
+
+
 def guarded_effects(state: CampaignState, series: str, candidate: str) -> dict[str, Effect]:
     """The same for `max_loss`: each bound is wrong with a chance of `adopt_alpha`, over all looks of the series."""
     budget = state.spec.budget

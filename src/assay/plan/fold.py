@@ -69,7 +69,7 @@ def _change(state: CampaignState, event: Event) -> dict[str, Any]:
     match event.kind:
         case EventKind.PLAN_WRITTEN:
             return _planned(state, payload)
-        case EventKind.RUN_INTENDED | EventKind.SERVER_STARTED | EventKind.RUN_ENDED:
+        case EventKind.RUN_INTENDED | EventKind.SERVER_STARTED | EventKind.RUN_MEASURED | EventKind.RUN_ENDED:
             return {"runs": _runs(state, event)}
         case EventKind.CALIBRATED:
             return {"calibration": Calibration.model_validate(payload["calibration"])}
@@ -130,6 +130,8 @@ def _runs(state: CampaignState, event: Event) -> list[RunRecord]:
     if event.kind is EventKind.SERVER_STARTED:
         return _with_run(state, payload["run_id"], server=ServerIdentity.model_validate(payload["server"]))
     outcome = RunOutcome.model_validate(payload["outcome"])
+    if event.kind is EventKind.RUN_MEASURED:
+        return _with_run(state, outcome.run_id, measured=outcome)
     return _with_run(state, outcome.run_id, outcome=outcome, ended_at_ns=event.at_ns)
 
 

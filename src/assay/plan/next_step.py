@@ -18,7 +18,7 @@ from assay.plan.dependencies import in_vain
 from assay.plan.evidence import calibrate
 from assay.plan.implied import next_implied
 from assay.plan.reading import Reading
-from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, failed_in_a_row, intent
+from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, failed_in_a_row, intent, median_run_s
 from assay.plan.screening import next_screen, open_candidates, unapproved
 from assay.plan.series import A_A, MAIN, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import AskApproval, Done, GiveUp, MakeRun, RecordCalibration, Step
@@ -92,7 +92,7 @@ def _baseline_is_stuck(state: CampaignState, first_run: int) -> GiveUp | None:
     hint = (
         f"read {failure.log}; start the baseline by hand with the command in runs/{last.intent.run_id}/command.json"
         if failure
-        else _hint(why or "")
+        else _hint(state, why or "")
     )
     return GiveUp(
         reason=f"the baseline failed {_times(len(failures))}; last: {why}",
@@ -101,14 +101,23 @@ def _baseline_is_stuck(state: CampaignState, first_run: int) -> GiveUp | None:
     )
 
 
-def _hint(why: str) -> str:
+def _hint(state: CampaignState, why: str) -> str:
     """What to do about runs that are no measurement, though the server lived."""
     if REFUSED.search(why):
         return (
             "the server refuses the requests themselves; where they are too long for its context, ask with a smaller "
             "workload.shared_prefix_tokens, input_tokens or output_tokens, or with more context, in a new folder"
         )
-    return "quiet the machine, then `assay run` again; or ask with wider windows (assay.toml) in a new folder"
+    left_s = state.spec.budget.total_s - state.charged_s
+    if left_s < 2 * median_run_s(state):
+        return (
+            "budget.total_s is spent, and stands once a campaign is begun: quiet the machine, and ask in a new folder "
+            "with a larger one (assay.toml)"
+        )
+    return (
+        f"quiet the machine, then `assay run` again ({left_s:.0f} s of the budget are left: runs whose gates failed "
+        "are not charged to it); or ask with wider windows (assay.toml) in a new folder"
+    )
 
 
 def _unapproved(state: CampaignState) -> AskApproval | None:

@@ -14,17 +14,24 @@ from assay.records.state import CampaignState
 ABLATED_SHARE = 0.5
 """Of the members of a stack, how many are expected to be asked about: what waits may not be adopted."""
 
+LEAST_CONFIRMED = 2
+"""Brackets of the confirmation that are made though the budget is spent."""
+
 
 def remaining_s(state: CampaignState) -> float:
-    """Expected measuring time until the campaign ends, never more than the budget has left."""
+    """Expected measuring time until the campaign ends.
+
+    Never more than the budget has left, but for the runs that are made whatever it has: calibration and confirmation.
+    """
     if state.headline is not None:
         return 0.0
     state = Reading.of(state)
     budget, run_s = state.spec.budget, median_run_s(state)
     main = bracket_counts(state, MAIN)
-    runs = 0.0
+    due = 0.0
     if state.calibration is None:
-        runs += 2 * max(0, budget.calibration_brackets - main[A_A]) + 1
+        due += 2 * max(0, budget.calibration_brackets - main[A_A]) + 1
+    runs = due
     expected = max(1.0, EXPECTED_BRACKETS * budget.max_brackets)
     candidates = open_candidates(state)
     per_bracket = 1 + 1 / max(1, min(budget.block, len(candidates)))
@@ -32,8 +39,11 @@ def remaining_s(state: CampaignState) -> float:
     waiting = [h for h in promising(state) if h.id not in state.verdicts and h.status == "planned"]
     runs += sum(max(1.0, 5 - 2 * bracket_counts(state, composition(h.id)).total()) for h in waiting)
     runs += 5 * max(0, len(state.stack) + len(waiting) - 1 - len(state.ablations)) * ABLATED_SHARE
+    confirmed = bracket_counts(state, CONFIRMATION).total()
     if state.stack or candidates or waiting:
-        runs += 2 * max(0, budget.confirmation_brackets - bracket_counts(state, CONFIRMATION).total()) + 1
+        runs += 2 * max(0, budget.confirmation_brackets - confirmed) + 1
+    if state.stack and confirmed < LEAST_CONFIRMED:
+        due += 2 * (LEAST_CONFIRMED - confirmed) + 1
     soaks_s = sum(due_s(state, [*state.stack, h.id], state.stack) for h in waiting)
     soaks_s += due_s(state, state.stack, []) if state.stack else 0.0
-    return max(0.0, min(runs * run_s + soaks_s, budget.total_s - state.spent_s))
+    return max(due * run_s, min(runs * run_s + soaks_s, budget.total_s - state.charged_s))

@@ -7,7 +7,7 @@ from typing import cast, get_args
 
 from assay.plan.reading import once
 from assay.records.run import Measures, Quantiles
-from assay.records.spec import MAIN_POINT, LatencyName, MetricName
+from assay.records.spec import MAIN_POINT, CampaignSpec, LatencyName, MetricName
 from assay.records.state import CampaignState, RunRecord
 
 LATENCIES = frozenset(get_args(LatencyName))
@@ -18,6 +18,14 @@ def metric_value(measures: Measures, metric: MetricName) -> float | None:
     if is_latency(metric):
         return latency_s(measures, cast("LatencyName", metric))
     return measures.requests_per_s if metric == "requests_per_s" else measures.output_tokens_per_s
+
+
+def readable(text: str, spec: CampaignSpec) -> str:
+    """A sentence about the objective with its metric as people read it: "output tokens/s", "TPOT p95"."""
+    metric = spec.objective.metric
+    name, quantile, *_ = metric.split("_")
+    words = f"{name.upper()} {quantile}" if is_latency(metric) else metric.replace("_per_", "/").replace("_", " ")
+    return text.replace(metric, words)
 
 
 def latency_s(measures: Measures, name: LatencyName) -> float | None:

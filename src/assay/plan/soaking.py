@@ -67,12 +67,23 @@ def is_open(state: CampaignState, deltas: Collection[str], reference: Collection
     return bool(_counts(state, deltas).failed and due)
 
 
+def num_interrupted(state: CampaignState, deltas: Collection[str]) -> int:
+    """How many soaks of an arm ended with Assay itself (Ctrl-C, a kill), where none was ever completed."""
+    asked = _asked(state, deltas)
+    return len(asked) if asked and all(_soak(run) is None for run in asked) else 0
+
+
+def is_owed(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> bool:
+    """Whether an arm's soak was begun, never completed, and can be made again: it is not shipped before that."""
+    return 0 < num_interrupted(state, deltas) < MAX_TRIES and due_s(state, deltas, reference) > 0
+
+
 def in_budget(state: CampaignState) -> bool:
     """Whether a soak leaves the time of the confirmation, and of the run it follows and the one closing its bracket."""
     budget, confirmed = state.spec.budget, bracket_counts(state, CONFIRMATION)[STACK]
     begun = any(run.intent.series == CONFIRMATION for run in state.runs)
     reserved = 2 * max(1, budget.confirmation_brackets - confirmed) + (0 if begun else 3)
-    return state.spent_s + reserved * median_run_s(state) + budget.soak_s <= budget.total_s
+    return state.charged_s + reserved * median_run_s(state) + budget.soak_s <= budget.total_s
 
 
 def latest(state: CampaignState, deltas: Collection[str]) -> Soak | None:

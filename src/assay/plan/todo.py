@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from assay.plan.corrected import corrected
-from assay.plan.verdicts import NOT_TRIED
+from assay.plan.verdicts import NOT_TRIED, blocked_at_plan_time
+from assay.plan.what_next import unmeasured
 from assay.records.hypothesis import Hypothesis, TodoStatus
 from assay.records.state import CampaignState
-from assay.records.verdict import VerdictKind
+from assay.records.verdict import Verdict, VerdictKind
 from assay.records.views import TodoItem
 
 
@@ -22,9 +23,9 @@ def todo(state: CampaignState) -> list[TodoItem]:
             priority=h.priority,
             tier=h.optimization.tier,
             predicted=h.predicted,
-            corrected=known.get(h.id) if h.id not in state.verdicts else None,
+            corrected=known.get(h.id) if _verdict(state, h) is None else None,
             depends_on=h.waits_for,
-            verdict=state.verdicts.get(h.id),
+            verdict=_verdict(state, h),
             document=h.document,
             simulated=state.is_simulated,
         )
@@ -32,10 +33,17 @@ def todo(state: CampaignState) -> list[TodoItem]:
     ]
 
 
+def _verdict(state: CampaignState, hypothesis: Hypothesis) -> Verdict | None:
+    """The recorded one; of what the plan knows to be blocked, the one that the next `assay run` will record."""
+    blocked = hypothesis.status == "blocked"
+    return state.verdicts.get(hypothesis.id) or (blocked_at_plan_time(hypothesis).verdict if blocked else None)
+
+
 def _status(state: CampaignState, hypothesis: Hypothesis, *, started: bool) -> TodoStatus:
-    verdict = state.verdicts.get(hypothesis.id)
+    verdict = _verdict(state, hypothesis)
     if hypothesis.status == "cancelled":
         return "cancelled"
     if verdict is not None:
-        return "cancelled" if verdict.kind is VerdictKind.BLOCKED and verdict.cause in NOT_TRIED else "completed"
+        untried = verdict.kind is VerdictKind.BLOCKED and verdict.cause in NOT_TRIED
+        return "cancelled" if untried or (unmeasured(verdict) and not verdict.runs) else "completed"
     return "in_progress" if started or hypothesis.id in state.screened else "pending"

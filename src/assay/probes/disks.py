@@ -88,7 +88,8 @@ def free_bytes(folder: Path) -> int | None:
 
 def _places(folder: Path, environment: Mapping[str, str]) -> dict[str, Path]:
     cache = environment.get("HF_HOME") or Path(environment.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
-    return {"campaign": folder, "models": Path(cache).expanduser(), "temporary": Path(tempfile.gettempdir())}
+    models = Path(os.path.expanduser(cache))  # noqa: PTH111 - of an unknown user it leaves the path as it is
+    return {"campaign": folder, "models": models, "temporary": Path(tempfile.gettempdir())}
 
 
 def _mount_of(path: Path, mounts: Mapping[str, Mount]) -> Mount | None:

@@ -20,6 +20,7 @@ from typing import BinaryIO
 import psutil
 
 from assay.errors import EngineError, RecordError
+from assay.process.undisturbed import undisturbed
 from assay.records.run import ServerIdentity
 
 SIGNALS = ((signal.SIGINT, 3.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0))
@@ -59,7 +60,14 @@ class Child:
 
         A child that was not reaped yet keeps its pid: its start time is read again, since a clock that was set in the
         meantime moves it.
+
+        Raises:
+            KeyboardInterrupt: when it has ended, if a signal asked for that in the meantime.
         """
+        with undisturbed():
+            self._end()
+
+    def _end(self) -> None:
         try:
             if self._before_end is not None:
                 self._before_end()

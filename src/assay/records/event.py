@@ -24,6 +24,8 @@ class EventKind(StrEnum):
     """payload: intent (RunIntent)."""
     SERVER_STARTED = "server-started"
     """payload: run_id, server (ServerIdentity)."""
+    RUN_MEASURED = "run-measured"
+    """payload: outcome (RunOutcome) as it stands before its soak. Its end follows by `run-ended`."""
     RUN_ENDED = "run-ended"
     """payload: outcome (RunOutcome), files (name to SHA-256)."""
     CALIBRATED = "calibrated"

@@ -74,6 +74,8 @@ class Cause(StrEnum):
     ARTIFACT = "artifact"
     """A model file could not be made of the target's."""
     UNKNOWN = "unknown"
+    NONE = "none"
+    """Nothing failed: it served, and was stopped."""
 
 
 Direction = Literal["above", "below", "same"]
@@ -147,11 +149,18 @@ class Explanation(Frozen):
     implies: list[Implication] = Field(default_factory=list)
     rule: str | None = None
     """Id of the rule in data/failures that matched."""
+    notes: list[str] = Field(default_factory=list)
+    """What else the log says that is worth knowing and is no failure: an option that was ignored."""
     exit_code: int | None = None
     num_lines: int = 0
     """Lines read, of all files."""
 
     @property
     def is_explained(self) -> bool:
-        """Whether a cause was found."""
+        """Whether a cause was found, or that nothing failed."""
         return self.cause is not Cause.UNKNOWN
+
+    @property
+    def is_failure(self) -> bool:
+        """False where the log shows a server that served and was stopped."""
+        return self.cause is not Cause.NONE

@@ -214,7 +214,8 @@ class Budget(Frozen):
     """How much may be spent."""
 
     total_s: float = Field(default=3600.0, gt=0)
-    """Measuring time of the whole campaign."""
+    """Measuring time of the whole campaign. Runs whose gates failed are counted apart; where those of one session take
+    as long again, it stops."""
     calibration_brackets: int = Field(default=4, ge=2)
     """A/A brackets (baseline against itself) before the first trial."""
     block: int = Field(default=4, ge=1, le=4)

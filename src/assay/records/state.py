@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from assay.records.base import Frozen
@@ -10,7 +12,7 @@ from assay.records.hypothesis import Hypothesis
 from assay.records.machine import EngineBuild, Machine, ModelFacts
 from assay.records.model_shape import ModelShape
 from assay.records.reasoning import PlanReasoning
-from assay.records.run import RunIntent, RunOutcome, ServerIdentity
+from assay.records.run import RunIntent, RunOutcome, RunStatus, ServerIdentity
 from assay.records.scoring import PredictionScore
 from assay.records.spec import CampaignSpec
 from assay.records.verdict import Calibration, Effect, Headline, Verdict
@@ -24,9 +26,16 @@ class RunRecord(Frozen):
 
     intent: RunIntent
     server: ServerIdentity | None = None
+    measured: RunOutcome | None = None
+    """As it stood before its soak; None without a soak, or before that."""
     outcome: RunOutcome | None = None
     intended_at_ns: int
     ended_at_ns: int | None = None
+
+
+def invalid_s(runs: Sequence[RunRecord]) -> float:
+    """Time of the runs whose gates failed."""
+    return sum(run.outcome.duration_s for run in runs if run.outcome and run.outcome.status is RunStatus.INVALID)
 
 
 class ScreenResult(Frozen):
@@ -87,8 +96,18 @@ class CampaignState(Frozen):
 
     @property
     def spent_s(self) -> float:
-        """Measuring time used so far."""
+        """Measuring time so far, runs that do not count included."""
         return sum(run.outcome.duration_s for run in self.runs if run.outcome)
+
+    @property
+    def invalid_s(self) -> float:
+        """Of it, that of runs whose gates failed: somebody else's load is not charged to the question."""
+        return invalid_s(self.runs)
+
+    @property
+    def charged_s(self) -> float:
+        """What counts against `budget.total_s`: measuring time without the runs whose gates failed."""
+        return self.spent_s - self.invalid_s
 
     @property
     def waited_s(self) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from assay.models.paths import user_path
 from assay.records.base import FlagValue
 from assay.rehearsal.world_file import Fault, KnownFlag, Truth, WorldFile, read_world
 
@@ -138,9 +139,9 @@ def _merged(flag: KnownFlag, own: KnownFlag | None) -> KnownFlag:
 def _world_path(words: Sequence[str]) -> Path | None:
     for number, word in enumerate(words):
         if word == "--world" and number + 1 < len(words):
-            return Path(words[number + 1]).expanduser()
+            return user_path(words[number + 1])
         if word.startswith("--world="):
-            return Path(word.partition("=")[2]).expanduser()
+            return user_path(word.partition("=")[2])
     return None
 
 

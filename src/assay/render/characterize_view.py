@@ -243,7 +243,7 @@ def _mechanisms(found: Characterization) -> Iterator[RenderableType]:
     step = found.run_point or found.points[-2]
     yield Text("")
     yield Text(f"what would help at most: {_point_words(step.point)}", style="bold")
-    yield _grid((f"{words.ceiling_words(one):>6}", one.title) for one in acting)
+    yield _grid((f"{words.ceiling_words(one):>6}", words.mechanism_title(one)) for one in acting)
 
 
 def _run(found: Characterization) -> Iterator[RenderableType]:

@@ -70,6 +70,7 @@ def _environment() -> Environment:
         "times": words.time_range_words,
         "gain": words.gain_words,
         "ceiling": words.ceiling_words,
+        "mechanism": words.mechanism_title,
         "rounded": words.rounded_words,
         "percent": words.percent_words,
         "parameters": words.parameter_words,

@@ -168,7 +168,9 @@ def _help(mechanisms: Sequence[MechanismCeiling], *, every: bool) -> RenderableT
     table.add_column(overflow="fold")
     for each in shown:
         said = words.ceiling_words(each) if each.applies else "cannot"
-        table.add_row(Text(said, style="bold" if each in worth else "dim"), Text(each.title), Text(each.reason))
+        table.add_row(
+            Text(said, style="bold" if each in worth else "dim"), Text(words.mechanism_title(each)), Text(each.reason)
+        )
     others = [each for each in mechanisms if each not in shown]
     return Group(table, Text(_named(others), style="dim")) if others else table
 

@@ -13,6 +13,8 @@ NARROW_RANGE = 1.2
 SHORT_BOUND = {"communication": "comms"}
 """Where columns are scarce."""
 ARITHMETIC = ("fp32", "bf16", "int8", "fp8", "fp4")
+LARGER_BATCH = "max-concurrency"
+"""The ceiling of running as many sequences as the cache holds."""
 SMALLEST_PERCENT = 0.005
 """Shares below it would be shown as 0%."""
 TIMES = (("s", 1.0), ("ms", 1e3), ("\N{MICRO SIGN}s", 1e6))
@@ -66,6 +68,11 @@ def ceiling_words(mechanism: MechanismCeiling) -> str:
         return NOTHING
     percent = 100 * mechanism.gain.high
     return "<1%" if percent < 1 else f"+{percent:.0f}%"
+
+
+def mechanism_title(mechanism: MechanismCeiling) -> str:
+    """The title; a larger batch is worth something only where more is asked for at a time."""
+    return f"{mechanism.title} (needs more requests in flight)" if mechanism.id == LARGER_BATCH else mechanism.title
 
 
 def percent_words(share: float | None) -> str:

@@ -28,7 +28,7 @@ STAGES = {
 
 def explain_view(found: Explanation) -> RenderableType:
     """Everything a person needs, the cause first."""
-    style = "bold red" if found.is_explained else "bold yellow"
+    style = "bold green" if not found.is_failure else "bold red" if found.is_explained else "bold yellow"
     parts: list[RenderableType] = [Text(headline(found), style=style)]
     if found.certainty == "inferred":
         parts.append(Text("inferred: the log stops short of saying so", style="dim"))
@@ -39,6 +39,8 @@ def explain_view(found: Explanation) -> RenderableType:
         parts.append(Text(f"{found.file}:{found.line}", style="dim"))
         parts.append(_lines(found))
     parts += [Text(""), *_entry("remedy", found.remedy)]
+    for note in found.notes:
+        parts += _entry("note", note)
     for implication in found.implies:
         parts += _entry("implies", implication.text)
     return Group(*parts)
@@ -46,6 +48,8 @@ def explain_view(found: Explanation) -> RenderableType:
 
 def headline(found: Explanation) -> str:
     """Cause, meaning and stage in one sentence."""
+    if not found.is_failure:
+        return found.meaning
     stage = STAGES[found.stage]
     return f"{found.cause} {stage}: {found.meaning}"
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 
-from assay.plan.bottleneck import Parts
 from assay.plan.what_next import Idea, Obstacle, Question, asked_alone, ideas, obstacles, questions, unmeasured
-from assay.records.range import Range
 from assay.records.state import CampaignState
-from assay.render.words import NOTHING, duration_words, effect_words, milliseconds_words, reason_words, verdict_words
+from assay.render.bottleneck_facts import Bottlenecks, bottleneck
+from assay.render.words import NOTHING, duration_words, effect_words, reason_words, verdict_words
 from assay.stats.replanning import MOST, POWER
 from assay.stats.sequential import Decision
-
-Bottlenecks = tuple[Parts, Parts | None]
-SHOWN_PARTS = 3
-BY_CALCULATION = "By calculation"
-"""How the plan's sentence on the step begins (`assay.plan.surroundings`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +71,7 @@ def next_up(state: CampaignState, bottlenecks: Bottlenecks | None) -> NextUp:
     """
     asked, worth = questions(state), f"{100 * state.spec.objective.min_effect:g}%"
     return NextUp(
-        bottleneck=_bottleneck(state, bottlenecks),
+        bottleneck=bottleneck(state, bottlenecks),
         questions=[_question(one, worth) for one in asked],
         how=_how(state, asked),
         chance=_chance(asked),
@@ -100,50 +93,6 @@ def counted(state: CampaignState) -> str:
         "1 needs code" if code == 1 else f"{code} need code",
     ]
     return ", ".join(words for words, number in zip(told, (can, late, stopped, code), strict=True) if number)
-
-
-def _bottleneck(state: CampaignState, found: Bottlenecks | None) -> str:
-    if found is None:
-        planned = [said for said in state.reasoning.surroundings.sentences if said.startswith(BY_CALCULATION)]
-        return " ".join([*planned[:1], *_acting(state)]) if planned else ""
-    before, after = found
-    told = (
-        f"{BY_CALCULATION}, a decode step of the baseline ({before.sequences:,} sequences of "
-        f"{before.context_tokens:,} tokens) takes {_range_words(before.time_s)}: {_shares(before)}."
-    )
-    if after is not None:
-        told += f" With {' + '.join(state.stack)} in force, as it was measured: {_shares(after)}."
-    last = after or before
-    rest = 1 / last.shares[last.largest] - 1
-    return (
-        f"{told} The largest part ({last.largest}) is what the next change has to move: whatever leaves it alone gains "
-        f"{100 * rest:+.0f}% of decode at the very most, and without it {_free(last)} could be had."
-    )
-
-
-def _acting(state: CampaignState) -> list[str]:
-    """What adopted changes were to act on, where the step cannot be calculated again: the model's shape is not here."""
-    told = ["This is the baseline's step, as it was planned on."]
-    for name in state.stack:
-        entry, effect = state.reasoning.entries.get(name), state.verdicts[name].effect
-        if entry is not None and entry.ceiling is not None and effect is not None:
-            share = f"{100 * entry.ceiling.touched_share:.0f}% of its time"
-            told.append(f"{name} acts on {share}, by calculation for {100 * entry.ceiling.gain.high:+.1f}% at most; "
-                        f"measured: {effect_words(effect)}.")  # fmt: skip
-    return told
-
-
-def _range_words(time_s: Range) -> str:
-    low, mid, high = (milliseconds_words(bound) for bound in (time_s.low, time_s.mid, time_s.high))
-    return f"{mid} ms ({low} to {high})"
-
-
-def _free(parts: Parts) -> str:
-    return f"{100 * parts.ceiling:+,.0f}%" if math.isfinite(parts.ceiling) else "everything"
-
-
-def _shares(parts: Parts) -> str:
-    return ", ".join(f"{name} {100 * share:.0f}%" for name, share in list(parts.shares.items())[:SHOWN_PARTS])
 
 
 def _question(one: Question, worth: str) -> QuestionRow:

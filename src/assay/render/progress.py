@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from assay.records.text import shown
 from assay.render.words import duration_words
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class PlainProgress(QuietProgress):
 
     def _say(self, text: str) -> None:
         elapsed = int(self._clock() - self._began)
-        print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {text}", file=self._stream, flush=True)
+        print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {shown(text)}", file=self._stream, flush=True)
 
 
 class RichProgress(QuietProgress):
@@ -166,7 +167,7 @@ class RichProgress(QuietProgress):
         """A line above the bar."""
         from rich.text import Text  # noqa: PLC0415 - only where a person looks
 
-        self._console.print(Text(f"{MARKS[good]} {text}", style=STYLES[good]))
+        self._console.print(Text(f"{MARKS[good]} {shown(text)}", style=STYLES[good]))
 
     def view(self) -> RenderableType:
         """The two lines: how far and how long, then what is done right now."""

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment
 from markupsafe import Markup
 
+from assay.campaign.gates import failed_gates
 from assay.plan.proof import unproved
 from assay.records.rehearsal import StepFacts
 from assay.records.run import RunStatus
-from assay.records.spec import RANDOM_WEIGHTS
+from assay.records.spec import MAIN_POINT, RANDOM_WEIGHTS
 from assay.records.state import CampaignState, RunRecord
+from assay.records.text import shown
 from assay.records.verdict import VerdictKind
 from assay.render import rehearsal_view, stack_facts, words
 from assay.render import report_facts as facts
-from assay.render.next_facts import Bottlenecks, next_up
+from assay.render.bottleneck_facts import Bottlenecks
+from assay.render.latency_facts import latency_notes
+from assay.render.next_facts import next_up
 from assay.render.pages import environment
 from assay.render.report_charts import Latencies, charts, fronts
 from assay.render.scoring_facts import ABOUT_LEFT, scoring
 from assay.units import GIB_BYTES
 
-MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "\\|", "\n": " "}
+MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "} | {one: f"\\{one}" for one in "|\\[]*"}
+INTERVAL = re.compile(r"\\\[([+-]?[\d.,]+%?, [+-]?[\d.,]+%?)\\\](?![(\[:])")
+"""Numbers between escaped brackets with nothing behind them that makes a link: readable without the back slashes."""
+CODE_SPECIAL = {"|": "\\|", "`": "'", "\n": " "}
 
 
 def report_html(
@@ -62,7 +70,7 @@ def report_markdown(
     """The same facts as tables."""
     simulated = simulated or words.is_simulated(state)
     context = _context(state, launch_commands, simulated=simulated, step=step, bottlenecks=bottlenecks)
-    return _environment(autoescape=False).get_template("report.md.j2").render(context)
+    return shown(_environment(autoescape=False).get_template("report.md.j2").render(context))
 
 
 def _environment(*, autoescape: bool) -> Environment:
@@ -80,6 +88,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "number": words.number_words,
         "drift": words.drift_words,
         "cell": _cell,
+        "code_cell": _code_cell,
         "gpus": words.gpu_words,
         "sentence": words.sentence_words,
         "code": _code,
@@ -116,6 +125,7 @@ def _context(
         "has_open": any(row.so_far for row in rows),
         "failures": facts.failure_rows(state),
         "other_failures": facts.other_failures(state),
+        "latency_notes": latency_notes(state),
         "quantiles": facts.quantile_rows(state),
         "answers": facts.answer_rows(state),
         "about_answers": f"{RANDOM_WEIGHTS.capitalize()}." if state.spec.target.has_random_weights else "",
@@ -132,6 +142,9 @@ def _context(
         "scoring": scoring(state),
         "about_left": ABOUT_LEFT,
         "point_labels": stack_facts.point_labels(state),
+        "operating_points": stack_facts.operating_points(state),
+        "judged_over": stack_facts.judged_over(state),
+        "main_point": f"{MAIN_POINT} ({state.spec.workload.concurrency} in flight)",
         "points": stack_facts.point_rows(state),
         "members": stack_facts.member_rows(state),
         "runs": [_run_row(state, run) for run in state.runs],
@@ -186,9 +199,14 @@ def _alternating(text: str) -> list[tuple[bool, str]]:
 
 
 def _failed_gates(run: RunRecord) -> list[Any]:
-    return [gate for gate in run.outcome.gates if not gate.passed] if run.outcome else []
+    return failed_gates(run.outcome.gates) if run.outcome else []
 
 
 def _cell(text: object) -> str:
-    """Text from outside, as a cell of a Markdown table: neither markup nor a new column."""
-    return "".join(MARKDOWN_SPECIAL.get(letter, letter) for letter in str(text))
+    """Text from outside, as a cell of a Markdown table: neither markup, link or image, nor a new column."""
+    return INTERVAL.sub(r"[\1]", "".join(MARKDOWN_SPECIAL.get(letter, letter) for letter in str(text)))
+
+
+def _code_cell(text: object) -> str:
+    """The same between back ticks, where nothing is markup but a back tick."""
+    return "".join(CODE_SPECIAL.get(letter, letter) for letter in str(text))

@@ -15,7 +15,7 @@ from assay.plan.todo import todo
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Measures, Purpose, RunStatus
 from assay.records.state import CampaignState, RunRecord
-from assay.records.verdict import Verdict, VerdictKind
+from assay.records.verdict import Effect, Verdict, VerdictKind
 from assay.render.so_far import SoFar, so_far
 
 FAILED_KINDS = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE, VerdictKind.NOT_APPLIED, VerdictKind.WRONG_OUTPUT})
@@ -45,6 +45,8 @@ class TodoRow:
     verdict: Verdict | None
     so_far: SoFar | None
     """What is measured of it before it has a verdict."""
+    screened: Effect | None
+    """Its effect in the screen, where the verdict rests on other runs."""
     references: list[Reference]
 
 
@@ -137,10 +139,17 @@ def todo_rows(state: CampaignState) -> list[TodoRow]:
                 status=status[hypothesis.id],
                 verdict=verdict,
                 so_far=found,
+                screened=_screened(state, verdict),
                 references=links,
             )
         )
     return rows
+
+
+def _screened(state: CampaignState, verdict: Verdict | None) -> Effect | None:
+    """What the screen saw of a candidate that went on to another test."""
+    screened = state.screened.get(verdict.candidate) if verdict is not None else None
+    return screened.effect if verdict and screened and screened.effect != verdict.effect else None
 
 
 def failure_rows(state: CampaignState) -> list[FailureRow]:
@@ -201,11 +210,6 @@ def objective(state: CampaignState, run: RunRecord) -> float | None:
 
 def quantile_rows(state: CampaignState) -> list[QuantileRow]:
     """Latencies of the confirmation's two arms; before it, of the baseline."""
-    confirmation = valid_runs(state, CONFIRMATION)
-    arms = {
-        "baseline": [run for run in confirmation if not run.intent.arm.deltas] or baseline_runs(state),
-        "stack": [run for run in confirmation if run.intent.arm.deltas],
-    }
     return [
         QuantileRow(
             name=label,
@@ -214,9 +218,18 @@ def quantile_rows(state: CampaignState) -> list[QuantileRow]:
             references=references_to(state, runs),
         )
         for name, label in LATENCIES.items()
-        for arm, runs in arms.items()
+        for arm, runs in latency_arms(state).items()
         if runs
     ]
+
+
+def latency_arms(state: CampaignState) -> dict[str, list[RunRecord]]:
+    """The runs whose latencies are shown, by arm; none of the stack before the confirmation."""
+    confirmation = valid_runs(state, CONFIRMATION)
+    return {
+        "baseline": [run for run in confirmation if not run.intent.arm.deltas] or baseline_runs(state),
+        "stack": [run for run in confirmation if run.intent.arm.deltas],
+    }
 
 
 def answer_rows(state: CampaignState) -> list[AnswerRow]:

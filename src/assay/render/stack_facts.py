@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assay.plan.evidence import point_effects
+from assay.plan.evidence import confirmation_at_points, point_effects
 from assay.plan.interactions import interactions
-from assay.plan.scores import point_names
-from assay.plan.series import MAIN, composition, valid_runs
+from assay.plan.scores import judged_weights, metric_value, point_measures, point_names
+from assay.plan.series import CONFIRMATION, MAIN, composition, valid_runs
 from assay.records.spec import MAIN_POINT
-from assay.records.state import CampaignState
+from assay.records.state import CampaignState, RunRecord
 from assay.records.verdict import Effect
-from assay.render.words import effect_words
+from assay.render.report_facts import baseline_runs
+from assay.render.words import effect_words, metric_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,58 @@ class MemberRow:
     interaction: str
     without: str
     note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """One load that every run plays, and what the baseline and the confirmation gave at it."""
+
+    label: str
+    weight: str
+    """Its part of the objective: "weight 1 of 2"; "shown, not judged"."""
+    baseline: str
+    """Median of all runs of the baseline that count."""
+    confirmed_baseline: str
+    confirmed_stack: str
+    effect: Effect | None
+    """Of the confirmation; None before it."""
+
+
+def operating_points(state: CampaignState) -> list[OperatingPoint]:
+    """Every operating point, the workload's own first; empty where the campaign has one."""
+    names = point_names(state)
+    if len(names) == 1:
+        return []
+    weights, found = judged_weights(state), confirmation_at_points(state)
+    whole, confirmation = sum(weights.values()), valid_runs(state, CONFIRMATION)
+    arms = [[run for run in confirmation if bool(run.intent.arm.deltas) is stack] for stack in (False, True)]
+    return [
+        OperatingPoint(
+            label=label,
+            weight=f"weight {weights[name]:g} of {whole:g}" if name in weights else "shown, not judged",
+            baseline=_median(state, baseline_runs(state), name),
+            confirmed_baseline=_median(state, arms[0], name),
+            confirmed_stack=_median(state, arms[1], name),
+            effect=found.get(name),
+        )
+        for name, label in zip(names, point_labels(state), strict=True)
+    ]
+
+
+def judged_over(state: CampaignState) -> str:
+    """What a campaign's effects are over, where it has several operating points; empty with one."""
+    points = operating_points(state)
+    if not points:
+        return ""
+    told = "; ".join(f"{one.label}: {one.weight}" for one in points)
+    return f"the weighted mean of the log ratios at {len(points)} operating points ({told})"
+
+
+def _median(state: CampaignState, runs: Sequence[RunRecord], point: str) -> str:
+    metric = state.spec.objective.metric
+    measured = [measures for run in runs if (measures := point_measures(run, point)) is not None]
+    values = [value for one in measured if (value := metric_value(one, metric)) is not None]
+    return metric_words(statistics.median(values) if values else None, metric)
 
 
 def point_labels(state: CampaignState) -> list[str]:

@@ -103,14 +103,16 @@ def headline_panel(state: CampaignState) -> RenderableType:
 def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
     """Where the campaign is."""
     ended = [run for run in state.runs if run.outcome]
-    spent, total = words.duration_words(state.spent_s), words.duration_words(state.spec.budget.total_s)
+    spent, total = words.duration_words(state.charged_s), words.duration_words(state.spec.budget.total_s)
+    lost_s = state.invalid_s
+    invalid = f"; {words.duration_words(lost_s)} of runs that do not count, not charged" if lost_s else ""
     facts = _facts(
         [
             ("campaign", state.spec.name),
             ("model", f"{state.model.name or state.model.path} {state.model.quantization}"),
             ("engine", state.build.version),
             ("machine", _machine(state.machine)),
-            ("runs", f"{len(ended)} ended, {spent} of {total} measured{words.waited_words(state)}"),
+            ("runs", f"{len(ended)} ended, {spent} of {total} measured{words.waited_words(state)}{invalid}"),
             ("noise", words.noise_words(state.calibration) if state.calibration else "not calibrated yet"),
             ("verdicts", f"{len(state.verdicts)} of {len(state.hypotheses)}"),
             *([("on trial", _on_trial(state))] if not state.headline and state.hypotheses else []),

@@ -75,7 +75,7 @@ def first_token(
         certain.append(_part("client", run.client_lag_s, "measured", "median time that bytes waited to be read"))
     if server is not None and server.prefill_s is not None and prefill is not None:
         excess_s = max(0.0, server.prefill_s - prefill.floor_s)
-        said = f"{server.engine}: prefill took {_ms(server.prefill_s)} ms, its floor is {_ms(prefill.floor_s)} ms"
+        said = f"{server.engine}: prefill took {_ms(server.prefill_s)}, its floor is {_ms(prefill.floor_s)}"
         certain.append(_part("kernels", excess_s, "measured", said))
         predicted: list[Part] = []
     else:
@@ -133,7 +133,7 @@ def _floor(measured_s: float, step: StepEstimate | None, notes: list[str]) -> li
         return []
     if step.floor_s > measured_s:
         notes.append(
-            f"measured {_ms(measured_s)} ms is below the floor of {_ms(step.floor_s)} ms: the operating point, the "
+            f"measured {_ms(measured_s)} is below the floor of {_ms(step.floor_s)}: the operating point, the "
             "ceilings or the measurement is wrong"
         )
     said = f"roofline at {step.point.sequences} sequence(s), {step.bound}-bound"
@@ -148,7 +148,7 @@ def _traced(measured_s: float, trace: TraceFacts, step: StepEstimate | None, not
     kernels_s, talk_s = scale * trace.kernels_s, scale * (trace.communication_s + trace.overlapped_s)
     if kernels_s < own_floor_s:
         notes.append(
-            f"kernels in the trace take {_ms(kernels_s)} ms of a step, less than their floor of {_ms(own_floor_s)} ms: "
+            f"kernels in the trace take {_ms(kernels_s)} of a step, less than their floor of {_ms(own_floor_s)}: "
             "it was taken at another load, or steps without kernels are in it"
         )
     exposed_s = scale * trace.communication_s
@@ -159,7 +159,7 @@ def _traced(measured_s: float, trace: TraceFacts, step: StepEstimate | None, not
             "communication",
             max(0.0, exposed_s - wire_floor_s),
             "measured",
-            f"{_ms(talk_s)} ms of collectives a step, {_ms(exposed_s)} ms of them alone, less their floor",
+            f"{_ms(talk_s)} of collectives a step, {_ms(exposed_s)} of them alone, less their floor",
         ),
         _part(
             "launch gaps",
@@ -194,9 +194,7 @@ def _host_words(step: StepEstimate) -> str:
     if step.host is None or step.host_time is None or step.host.scheduling == "serial":
         return "the host's part of a step, added to its kernels"
     hidden_s = hosts.hidden_s(hosts.kernels_s(step.ops), step.host_time, step.host).mid
-    return (
-        f"what the device waits for the host; {_ms(hidden_s)} ms more hide behind its kernels (overlapped scheduling)"
-    )
+    return f"what the device waits for the host; {_ms(hidden_s)} more hide behind its kernels (overlapped scheduling)"
 
 
 def _interrupted(run: MeasuredRun, prefill: StepEstimate | None, prompt_s: float | None) -> list[Part]:
@@ -207,7 +205,7 @@ def _interrupted(run: MeasuredRun, prefill: StepEstimate | None, prompt_s: float
     each_s, where = (
         (prefill.time_s.mid, "each") if prompt_s is None else (prompt_s, "more for each, in steps of decode")
     )
-    said = f"{prompts:.2g} prompts a step of {prefill.point.new_tokens} tokens, {_ms(each_s)} ms {where}"
+    said = f"{prompts:.2g} prompts a step of {prefill.point.new_tokens} tokens, {_ms(each_s)} {where}"
     return [_part("prefill in between", prompts * each_s, "predicted", said)]
 
 
@@ -224,7 +222,7 @@ def _shrunk(parts: list[Part], room_s: float, notes: list[str], what: str) -> li
     total_s = sum(part.seconds for part in parts)
     if total_s <= room_s or total_s <= 0:
         return parts
-    notes.append(f"{what} sums up to {_ms(total_s)} ms where {_ms(room_s)} ms are left: scaled to fit")
+    notes.append(f"{what} sums up to {_ms(total_s)} where {_ms(room_s)} are left: scaled to fit")
     return [part.model_copy(update={"seconds": part.seconds * room_s / total_s}) for part in parts]
 
 
@@ -247,4 +245,5 @@ def _cause(name: str) -> Cause:
 
 
 def _ms(seconds: float) -> str:
-    return f"{1000 * seconds:.3g}"
+    """`12.3 ms`, `1.48 s`: three digits, never an exponent."""
+    return f"{1000 * seconds:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"  # noqa: PLR2004 - rounds to 1000 ms

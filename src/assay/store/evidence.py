@@ -48,6 +48,8 @@ class Evidence:
                 self._intended.add(run_id)
             case EventKind.SERVER_STARTED if "run_id" in parts:
                 yield from self._unknown([parts["run_id"]])
+            case EventKind.RUN_MEASURED if "outcome" in parts:
+                yield from self._unknown([parts["outcome"].run_id])
             case EventKind.RUN_ENDED if "outcome" in parts:
                 yield from self._ended_run(parts["outcome"], parts.get("files", {}))
             case EventKind.VERDICT_REACHED if "verdict" in parts:

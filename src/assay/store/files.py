@@ -108,23 +108,6 @@ class CampaignFolder:
             ) from error
         self._write(self.folder(run_id) / _plain(name), f"{text}\n".encode())
 
-    def read_json(self, run_id: str, name: str) -> dict[str, Any] | None:
-        """What `write_json` wrote; None when there is no such file, or no object of JSON in it.
-
-        Raises:
-            RecordError: it cannot be read.
-        """
-        path = self._run(run_id) / _plain(name)
-        with disk_errors(path, "read"):
-            if not path.is_file():
-                return None
-            text = path.read_text(encoding="utf-8", errors="replace")
-        try:
-            found = json.loads(text)
-        except ValueError:
-            return None
-        return found if isinstance(found, dict) else None
-
     def masked(self, run_id: str, content: dict[str, Any]) -> dict[str, Any]:
         """JSON-like content without the secrets that this run was started with, wherever they stand in it."""
         secrets = self._of(run_id)

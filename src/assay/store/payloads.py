@@ -37,6 +37,7 @@ SHAPES: dict[EventKind, dict[str, Any]] = {
     },
     EventKind.RUN_INTENDED: {"intent": RunIntent},
     EventKind.SERVER_STARTED: {"run_id": str, "server": ServerIdentity},
+    EventKind.RUN_MEASURED: {"outcome": RunOutcome},
     EventKind.RUN_ENDED: {"outcome": RunOutcome, "files": dict[str, str]},
     EventKind.CALIBRATED: {"calibration": Calibration},
     EventKind.DIAL_SETTLED: {"result": DialResult},

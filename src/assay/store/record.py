@@ -13,6 +13,7 @@ from sqlalchemy import Connection, insert, select
 
 from assay.records.event import GENESIS, Event, EventKind, event_hash
 from assay.store.canonical import canonical_json
+from assay.store.disk import disk_errors
 from assay.store.lock import writer_lock
 from assay.store.reader import BUSY_TIMEOUT_S, RawEvent, no_journal, parse, require_file
 from assay.store.redact import redact
@@ -114,6 +115,12 @@ class SqliteRecord(SqlRecord):
             UsageError: another process is; its id is named.
         """
         return writer_lock(self.path.parent)
+
+    def remove(self) -> None:
+        """Undo the making of a record: for the one that made it and holds its lock, before anything was measured."""
+        with disk_errors(self.path, "remove"):
+            for suffix in ("", "-wal", "-shm"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
