@@ -16,7 +16,7 @@ from assay.records.run import RunIntent, RunOutcome, RunStatus
 from assay.records.spec import Budget, CampaignSpec, Objective, Statistics
 from assay.records.state import CampaignState
 from assay.records.verdict import Effect
-from assay.rehearsal.world import MAX_STEPS, World, drive, hypothesis, measures, start
+from assay.rehearsal.world import MAX_STEPS, World, drive, hypothesis, measures, stands, start
 
 Stage = Literal["screen", "composition", "confirmation"]
 PILOTS = 4
@@ -116,6 +116,7 @@ class BoxWorld(World):
             reason="every gate passed",
             measures=measures(100 * math.exp(gain + float(self.logs[len(state.runs)]))),
             duration_s=self.duration_s,
+            soak=stands(intent, 0) if intent.soak_s else None,
         )
 
 

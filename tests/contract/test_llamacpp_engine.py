@@ -110,7 +110,7 @@ def test_a_stopped_server_is_gone_and_stopping_again_is_harmless(
         ({"--no-such-flag": True}, "arguments", "unknown-flag", "--no-such-flag"),
         ({"--cache-type-k": "q9_9"}, "arguments", "bad-value", "q9_9"),
         ({"--cache-type-v": "q8_0", "--flash-attn": "off"}, "load", "incompatible-combination", "V cache"),
-        ({"--ctx-size": 20_000_000}, "load", "oom-at-load", "allocate"),
+        ({"--ctx-size": 20_000_000}, "kv-cache", "oom-at-load", "allocate"),
     ],
 )
 def test_a_launch_that_fails_says_where_why_and_with_which_line(
