@@ -47,7 +47,7 @@ def demo_spec(*, quick: bool, null: bool) -> CampaignSpec:
     only = (QUICK_NULL if null else QUICK_CANDIDATES) if quick else ([] if null else CANDIDATES)
     budget = (
         Budget(
-            total_s=240 if null else 200,
+            total_s=240,  # brackets bound the runs: this keeps time to soak both arms, and to confirm
             calibration_brackets=2,
             max_brackets=2,
             composition_brackets=3,

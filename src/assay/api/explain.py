@@ -110,7 +110,7 @@ def _wide_encoding(first: bytes) -> str | None:
 def _wide_lines(first: bytes, stream: BinaryIO, encoding: str) -> Iterator[str]:
     """Of a file whose letters are wider than a byte (Windows shells redirect so): the newline's byte ends no line."""
     decoder, text = codecs.getincrementaldecoder(encoding)(errors="replace"), ""
-    for part in chain([first] if first else [], iter(lambda: stream.read(LONGEST_BYTES), b"")):
+    for part in chain([first], iter(lambda: stream.read(LONGEST_BYTES), b"")):
         *whole, text = (text + decoder.decode(part)).split("\n")
         text = text[:LONGEST_BYTES]
         yield from (f"{line[:LONGEST_BYTES]}\n" for line in whole)

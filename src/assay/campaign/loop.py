@@ -81,12 +81,15 @@ def recover(bench: Bench) -> list[str]:
         if run.outcome is not None:
             continue
         left = _end_left(bench, run)
-        reason = f"Assay ended during this run; {left}"
-        abandoned = RunOutcome(run_id=run.intent.run_id, status=RunStatus.ABANDONED, reason=reason, duration_s=0.0)
-        outcome = measured_before_soak(run, KILLED) or abandoned
+        outcome = measured_before_soak(run, f"{KILLED}; {left}") or RunOutcome(
+            run_id=run.intent.run_id,
+            status=RunStatus.ABANDONED,
+            reason=f"Assay ended during this run; {left}",
+            duration_s=0.0,
+        )
         files = bench.files.hashes(run.intent.run_id)
         bench.note(EventKind.RUN_ENDED, {"outcome": outcome.model_dump(mode="json"), "files": files})
-        bench.progress.result(f"{run.intent.run_id} {outcome.reason if outcome is abandoned else f'{KILLED}; {left}'}")
+        bench.progress.result(f"{run.intent.run_id} {outcome.reason}")
         closed.append(run.intent.run_id)
     return closed
 

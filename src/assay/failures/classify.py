@@ -8,19 +8,17 @@ the text is silent. Where nothing tells, the cause is unknown, and the line that
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from assay.failures.exit_status import cause_of, from_signal, is_end, signal_name
 from assay.failures.found import Found, Said
 from assay.failures.placing import stage_of, which_oom
 from assay.failures.rules import OOM, STRENGTHS, Strength, filled, implication, load_meanings
 from assay.failures.scan import Scan
 from assay.records.failure import Cause, Certainty, Explanation, LogLine, Stage
 
-SHELL_SIGNAL = 128
-"""A shell reports a child that signal n ended as 128 + n."""
-FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 STATING = frozenset({"root", "general", "broad"})
 CLAIMS = frozenset({"root", "general", "broad", "symptom"})
 """Stronger than what an exit status tells."""
@@ -52,16 +50,17 @@ def explain(
     scan = Scan(engine)
     for order, log in enumerate(logs):
         scan.read(order, log.name, log.lines)
-    notes = [f"asked for, and not in force: {each[:LONGEST_QUOTE]}" for each in scan.not_applied]
+    notes = [f"asked for, and not in force: {each[:LONGEST_QUOTE]}" for each in scan.service.not_applied]
     return _explained(scan, exit_code, least).model_copy(update={"notes": notes})
 
 
 def _explained(scan: Scan, exit_code: int | None, least: Strength) -> Explanation:
     causes = [each for each in scan.found if STRENGTHS.index(each.strength) <= STRENGTHS.index(least)]
     chosen = _root(causes)
-    by_signal = _from_signal(exit_code)
-    if scan.stop and not scan.has_complained and _is_end(exit_code) and (chosen is None or chosen.strength == "echo"):
-        return _of_stop(scan, scan.stop, exit_code)
+    by_signal = from_signal(exit_code)
+    stop = None if scan.service.has_complained else scan.service.stop
+    if stop and is_end(exit_code) and (chosen is None or chosen.strength == "echo"):
+        return _of_stop(scan, stop, exit_code)
     if by_signal and (chosen is None or chosen.strength not in CLAIMS):
         return _of_signal(scan, by_signal, exit_code)
     if chosen is None:
@@ -103,10 +102,7 @@ def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
         stage=stage,
         cause=cause,
         certainty=certainty,
-        quote=quoted.line.text.strip()[:LONGEST_QUOTE],
-        line=quoted.line.number,
-        file=quoted.file,
-        around=_with_quote(quoted.around, quoted.line.number, quoted.line.text),
+        **_quotation(quoted),
         meaning=meaning.words,
         remedy=filled(found.rule.remedy or meaning.remedy, found.values),
         implies=[implication(each, found.values) for each in implies],
@@ -116,6 +112,16 @@ def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
     )
 
 
+def _quotation(quoted: Found | Said) -> dict[str, Any]:
+    """The fields of an explanation that quote a line."""
+    return {
+        "quote": quoted.line.text.strip()[:LONGEST_QUOTE],
+        "line": quoted.line.number,
+        "file": quoted.file,
+        "around": _with_quote(quoted.around, quoted.line.number, quoted.line.text),
+    }
+
+
 def _with_quote(around: list[LogLine], number: int, text: str) -> list[LogLine]:
     """The lines in order, the quoted one among them."""
     lines = {each.number: each for each in around if abs(each.number - number) <= 3}  # noqa: PLR2004 - three lines around
@@ -123,21 +129,12 @@ def _with_quote(around: list[LogLine], number: int, text: str) -> list[LogLine]:
     return [lines[each] for each in sorted(lines)]
 
 
-def _from_signal(exit_code: int | None) -> int | None:
-    if exit_code is None or 0 <= exit_code <= SHELL_SIGNAL:
-        return None
-    return -exit_code if exit_code < 0 else exit_code - SHELL_SIGNAL
-
-
 def _of_signal(scan: Scan, number: int, exit_code: int | None) -> Explanation:
     """What the exit status alone tells."""
-    if number == signal.SIGILL:
-        cause = Cause.ILLEGAL_INSTRUCTION
-    else:
-        cause = Cause.KILLED if number in FROM_OUTSIDE else Cause.CRASHED
+    cause = cause_of(number)
     told = _unknown(scan, exit_code, or_last=True)
     meaning = load_meanings()[cause]
-    values = {"signal": _signal_name(number)}
+    values = {"signal": signal_name(number)}
     default: Stage = meaning.stage if scan.num_lines else "unknown"  # without a log nobody knows when it came
     return told.model_copy(
         update={
@@ -151,11 +148,6 @@ def _of_signal(scan: Scan, number: int, exit_code: int | None) -> Explanation:
     )
 
 
-def _is_end(exit_code: int | None) -> bool:
-    """Whether a server that was asked to end may end so."""
-    return not exit_code or _from_signal(exit_code) in {signal.SIGTERM, signal.SIGINT}
-
-
 def _of_stop(scan: Scan, stop: Said, exit_code: int | None) -> Explanation:
     """It served and was stopped: nothing failed."""
     meaning = load_meanings()[Cause.NONE]
@@ -163,10 +155,7 @@ def _of_stop(scan: Scan, stop: Said, exit_code: int | None) -> Explanation:
         stage="shutdown",
         cause=Cause.NONE,
         certainty="stated",
-        quote=stop.line.text.strip()[:LONGEST_QUOTE],
-        line=stop.line.number,
-        file=stop.file,
-        around=_with_quote(stop.around, stop.line.number, stop.line.text),
+        **_quotation(stop),
         meaning=f"{meaning.words}: it started, {_served(scan)} and was stopped",
         remedy=meaning.remedy,
         exit_code=exit_code,
@@ -175,16 +164,8 @@ def _of_stop(scan: Scan, stop: Said, exit_code: int | None) -> Explanation:
 
 
 def _served(scan: Scan) -> str:
-    if not scan.num_answered:
-        return "was ready"
-    return f"served {scan.num_answered:,} request{'' if scan.num_answered == 1 else 's'}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    count = scan.service.num_answered
+    return f"served {count:,} request{'' if count == 1 else 's'}" if count else "was ready"
 
 
 def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Explanation:
@@ -197,10 +178,7 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
     return Explanation(
         stage=stage or "unknown",
         cause=Cause.UNKNOWN,
-        quote=said.line.text.strip()[:LONGEST_QUOTE] if said else None,
-        line=said.line.number if said else None,
-        file=said.file if said else None,
-        around=_with_quote(said.around, said.line.number, said.line.text) if said else [],
+        **(_quotation(said) if said else {}),
         meaning=f"{meaning.words}: it {_served(scan)}, and ends with neither an error nor a shutdown"
         if is_cut
         else meaning.words,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from assay.failures.lines import Line
 from assay.failures.rules import Rule, Strength
-from assay.failures.stages import Marker
+from assay.failures.stages import Marker, of_frames
 from assay.records.failure import LogLine, Stage
 
 
@@ -39,5 +39,11 @@ class Said:
     line: Line
     file: str
     milestone: Stage | None
-    frames: Marker | None
+    functions: tuple[str, ...]
+    """Of its process's traceback, when it came."""
     around: list[LogLine]
+
+    @property
+    def frames(self) -> Marker | None:
+        """The stage that they tell. Looked for when it is asked: of many lines that are kept for a while few are."""
+        return of_frames(self.functions)

@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any
 
-from assay.failures.rules import OOM, Match, Rule, Strength, data
+from assay.failures.rules import DEFAULT_LEVELS, Match, Rule, Strength, Told, data, told
 from assay.records.failure import Cause, Stage
 
 RAISED = re.compile(
@@ -28,8 +28,6 @@ RAISED = re.compile(
 """An exception as Python prints it, or as pydantic tells of one that a check of the configuration raised."""
 RAISING = re.compile(r"""^\s+raise (?P<kind>[A-Z]\w{2,60})\(f?["'](?P<why>.{4,400})""")
 """The source line of a traceback that was cut before its exception."""
-Told = Cause | Literal["oom"]
-"""Of exhausted device memory the stage tells the kind."""
 CONFIGURATION = "configuration"
 """The place of what pydantic tells: its tracebacks end in pydantic."""
 MOST_FRAMES_KEPT = 4096
@@ -97,7 +95,7 @@ def load_inference() -> Inference:
         evidence=tuple(_evidence(each) for each in content["evidence"]),
         least=content["least"],
         margin=content["margin"],
-        remedies={_told(name): text for name, text in content["remedies"].items()},
+        remedies={told(name): text for name, text in content["remedies"].items()},
     )
 
 
@@ -177,7 +175,7 @@ def _rule(cause: Told) -> Rule:
         cause=cause,
         stage=None,
         default_stage=None,
-        levels=frozenset({"none", "error"}),
+        levels=DEFAULT_LEVELS,
         remedy=load_inference().remedies.get(cause),
         implies=(),  # no arm is skipped on a guess
         examples=(),
@@ -190,10 +188,6 @@ def _evidence(each: dict[str, Any]) -> Evidence:
         raises=re.compile(each["raises"]) if "raises" in each else None,
         at=frozenset(each.get("at", [])),
         says=re.compile(each["says"], re.IGNORECASE) if "says" in each else None,
-        votes={_told(cause): votes for cause, votes in each["votes"].items()},
+        votes={told(cause): votes for cause, votes in each["votes"].items()},
         strength=each.get("strength"),
     )
-
-
-def _told(name: str) -> Told:
-    return "oom" if name == OOM else Cause(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.failures.found import Found
-from assay.failures.rules import OOM, load_meanings
+from assay.failures.rules import OOM, Meaning, load_meanings
 from assay.failures.scan import Scan
 from assay.failures.stages import Marker, first, load_stages
 from assay.records.failure import Cause, Stage
@@ -42,8 +42,7 @@ def _wanted_for(found: Found) -> Marker | None:
 
 def _not_before(found: Found, milestone: Stage) -> Stage:
     """The last milestone, or the stage of the cause where that milestone cannot be its own."""
-    cause = Cause.OOM_AT_LOAD if found.rule.cause == OOM else Cause(found.rule.cause)
-    return load_meanings()[cause].stage_at.get(milestone, milestone)
+    return _meaning(found).stage_at.get(milestone, milestone)
 
 
 def _says_that_it_served(scan: Scan, found: Found) -> bool:
@@ -60,9 +59,14 @@ def _of_comments(scan: Scan) -> Marker | None:
 
 def _default_stage(found: Found) -> Stage:
     """Where nothing tells: what fails in vLLM's API server fails before the engine is started."""
-    cause = Cause.OOM_AT_LOAD if found.rule.cause == OOM else Cause(found.rule.cause)
-    default = found.rule.default_stage or load_meanings()[cause].stage
+    default = found.rule.default_stage or _meaning(found).stage
     return "arguments" if default == "load" and _is_before_the_engine(found) else default
+
+
+def _meaning(found: Found) -> Meaning:
+    """Of its rule's cause, before the stage tells which kind of exhausted memory it is."""
+    cause = Cause.OOM_AT_LOAD if found.rule.cause == OOM else Cause(found.rule.cause)
+    return load_meanings()[cause]
 
 
 def _is_before_the_engine(found: Found) -> bool:

@@ -9,9 +9,10 @@ from itertools import islice
 from assay.failures.around import Around
 from assay.failures.found import Found, Said
 from assay.failures.infer import infer, infer_cut, infer_raising
-from assay.failures.lines import COMMENT, HEADER, LONGEST, NATIVE_FRAME, Line, plain, read, stated, uncoloured
+from assay.failures.lines import COMMENT, HEADER, LONGEST, NATIVE_FRAME, Line, plain, read, uncoloured
 from assay.failures.progress import Progress
-from assay.failures.rules import DEFAULT_LEVELS, STRENGTHS, Match, Rule, load_rules
+from assay.failures.rules import DEFAULT_LEVELS, Match, Rule, load_rules, stronger
+from assay.failures.service import Service
 from assay.failures.tracebacks import EXCEPTION, Tracebacks
 from assay.failures.untold import Untold
 from assay.failures.words import Words, shortened
@@ -19,17 +20,6 @@ from assay.failures.words import Words, shortened
 MOST_OF_A_RULE = 2
 """Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
 MOST_COMMENTS = 20
-ANSWERED = re.compile(
-    r'"POST /(?:v\d/\S{0,60}(?:completions|responses|messages|embeddings|rerank)|generate|completions?|chat|infill)'
-    r'\b\S{0,80} HTTP/[\d.]{1,3}" 200'
-    r"|launch_slot_.{0,40}\bprocessing task"
-)
-"""A request that was answered, or that llama.cpp began to."""
-NOT_APPLIED = re.compile(
-    r"(?:option|flag|argument)s? (?:is|are|will be) ignored|failed to initialize speculative decoding context"
-)
-"""What was asked for and is not in force, while the server goes on."""
-MOST_NOTES = 5
 UNDERLINED = re.compile(r"(?:^|[\s\]|])[\s^~]*$")
 """What may follow the source line of a call: nothing, or the marks beneath it."""
 IGNORED = ("Exception ignored in", "Exception ignored while")
@@ -42,7 +32,8 @@ class Reader:
 
     def __init__(self, order: int, name: str, engine: str | None) -> None:
         self.order, self.name, self.engine = order, name, engine
-        self.rules, self.words, self.progress = load_rules(), Words(), Progress()
+        self.rules, self.words = load_rules(), Words()
+        self.progress, self.service = Progress(), Service()
         self.tracebacks, self.around, self.untold = Tracebacks(), Around(), Untold()
         self.number = 0
         self.found: list[Found] = []
@@ -50,12 +41,6 @@ class Reader:
         self.exception: Said | None = None
         self.error: Said | None = None
         self.source: Said | None = None
-        self.stop: Said | None = None
-        """Where the server began to end in order, with nothing wrong before: what follows is no failure."""
-        self.has_complained = False
-        """Something went wrong since it was ready, or since the log began."""
-        self.num_answered = 0
-        self.not_applied: list[str] = []
         self._counts: dict[tuple[int, str], int] = {}
         self._asserted: dict[str, Match | None] = {}
         """By process, the rule that the source line of its last assertion fits: an exception without words means it."""
@@ -92,10 +77,7 @@ class Reader:
     def _take(self, text: str, shape: str) -> None:
         self.number += 1
         self.around.arrive(self.number, text)
-        if ("POST /" in text or "launch_slot_" in text) and ANSWERED.search(text):
-            self.num_answered += 1
-        if ("ignored" in text or "speculative" in text) and len(self.not_applied) < MOST_NOTES:
-            self.not_applied += [plain(text).strip()] if NOT_APPLIED.search(text) else []
+        self.service.hear(text)
         self._is_after_call = self.tracebacks.awaits_source and self._note_source(read(self.number, plain(text)))
         if not self.words.is_boring(shape):
             for piece in text.rstrip("\r\n").split("\r") if "\r" in text else (text,):
@@ -140,9 +122,9 @@ class Reader:
             return False
         is_start, is_ready = progress.is_start(line), progress.is_ready(line)
         if is_start or is_ready:
-            self.stop, self.has_complained, self.num_answered = None, False, 0
-        elif not self.has_complained and progress.is_stop(line) and (self.stop is None or _is_bare(self.stop.line)):
-            self.stop = self._said(line)
+            self.service.begin()
+        elif self.service.may_stop and progress.is_stop(line):
+            self.service.stop = self._said(line)
         if is_start and any(each.life == progress.life for each in self.found):
             progress.begin_again()
             self.words.clear()
@@ -158,14 +140,14 @@ class Reader:
         if EXCEPTION.match(line.body):
             self.untold.ends(line.who, self.tracebacks.marker(line.who))
         is_source = self._is_after_call or self.tracebacks.is_source(line)
-        best = self._best(line, words)
+        best = self.rules.best(line, words, self.engine)
         if is_source and "assert " in line.body:
             if self.tracebacks.keep_assertion(line, self.around.before()):
                 self._asserted[line.who] = best
         elif line.level in DEFAULT_LEVELS and best is None:
             asserted = self.tracebacks.assertion(line)
             inferred = infer(line.body, self.tracebacks.of(line.who), asserted[0].body if asserted else "")
-            best = _stronger(self._asserted.get(line.who) if asserted else None, inferred)
+            best = stronger(self._asserted.get(line.who) if asserted else None, inferred)
         if best:
             self._keep(line, *best, is_source=is_source)
         if (best is None or best[0].strength == "frame") and not is_source and line.level in DEFAULT_LEVELS:
@@ -181,25 +163,11 @@ class Reader:
             self._ignored = None
         return True
 
-    def _best(self, line: Line, words: Sequence[str]) -> Match | None:
-        """The strongest rule that the line fits; of equals the first."""
-        best: Match | None = None
-        body = stated(line.body)
-        for index in sorted({index for word in words for index in self.rules.by_word.get(word, ())}):
-            rule = self.rules.rules[index]
-            if best and STRENGTHS.index(rule.strength) >= STRENGTHS.index(best[0].strength):
-                continue
-            if line.level not in rule.levels or (rule.engines and self.engine not in rule.engines):
-                continue
-            if match := rule.pattern.search(line.text if rule.whole else body):
-                best = rule, {name: value for name, value in match.groupdict().items() if value}
-        return best
-
     def _keep(self, line: Line, rule: Rule, values: dict[str, str], *, is_source: bool) -> None:
-        if self.stop:
+        if self.service.stop:
             return
         is_warning = rule.strength == "echo" and line.level not in DEFAULT_LEVELS
-        self.has_complained = self.has_complained or not is_warning
+        self.service.has_complained = self.service.has_complained or not is_warning
         key = (self.progress.life, rule.id)
         self._counts[key] = self._counts.get(key, 0) + 1
         if self._counts[key] > MOST_OF_A_RULE:
@@ -226,25 +194,14 @@ class Reader:
 
     def _say(self, line: Line) -> None:
         is_exception = bool(EXCEPTION.match(line.body))
-        if self.stop or not (is_exception or line.level == "error"):
+        if self.service.stop or not (is_exception or line.level == "error"):
             return
-        self.has_complained = True
+        self.service.has_complained = True
         if is_exception and self.exception is None:
             self.exception = self._said(line)
         elif line.level == "error" and self.error is None:
             self.error = self._said(line)
 
     def _said(self, line: Line) -> Said:
-        marker = self.tracebacks.marker(line.who)
-        return Said(line, self.name, self.progress.milestone, marker, self.around.before())
-
-
-def _is_bare(line: Line) -> bool:
-    """Whether it is Python's word for a signal and says nothing of a shutdown."""
-    return line.body.strip() == "KeyboardInterrupt"
-
-
-def _stronger(one: Match | None, other: Match | None) -> Match | None:
-    """The match of the stronger rule; of equals the first."""
-    told = [each for each in (one, other) if each]
-    return min(told, key=lambda each: STRENGTHS.index(each[0].strength), default=None)
+        functions = tuple(self.tracebacks.of(line.who))
+        return Said(line, self.name, self.progress.milestone, functions, self.around.before())

@@ -17,19 +17,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, cast, get_args
 
-from assay.failures.lines import Level
+from assay.failures.lines import Level, Line, stated
 from assay.records.failure import Cause, Implication, Stage
 
 Strength = Literal["root", "general", "broad", "symptom", "echo", "frame", "consequence"]
 STRENGTHS: tuple[Strength, ...] = get_args(Strength)
 """The strongest first."""
-OOM = "oom"
+Told = Cause | Literal["oom"]
+OOM: Literal["oom"] = "oom"
 """A rule's cause where the stage decides between the three kinds of exhausted device memory."""
 DEFAULT_LEVELS: frozenset[Level] = frozenset({"none", "error"})
 OTHER_FILES = frozenset({"causes.toml", "inference.toml", "stages.toml"})
@@ -43,7 +44,7 @@ class Rule:
     pattern: re.Pattern[str]
     has: tuple[str, ...]
     strength: Strength
-    cause: Cause | Literal["oom"]
+    cause: Told
     stage: Stage | None
     """Where such a message can only come from; None: told by the traceback, else by what the log said before."""
     default_stage: Stage | None
@@ -85,6 +86,26 @@ class Rules:
     rules: tuple[Rule, ...]
     by_word: Mapping[str, tuple[int, ...]]
 
+    def best(self, line: Line, words: Sequence[str], engine: str | None) -> Match | None:
+        """The strongest rule that the line fits, which holds these words; of equals the first."""
+        best: Match | None = None
+        body = stated(line.body)
+        for index in sorted({index for word in words for index in self.by_word.get(word, ())}):
+            rule = self.rules[index]
+            if best and STRENGTHS.index(rule.strength) >= STRENGTHS.index(best[0].strength):
+                continue
+            if line.level not in rule.levels or (rule.engines and engine not in rule.engines):
+                continue
+            if match := rule.pattern.search(line.text if rule.whole else body):
+                best = rule, {name: value for name, value in match.groupdict().items() if value}
+        return best
+
+
+def stronger(one: Match | None, other: Match | None) -> Match | None:
+    """The match of the stronger rule; of equals the first."""
+    found = [each for each in (one, other) if each]
+    return min(found, key=lambda each: STRENGTHS.index(each[0].strength), default=None)
+
 
 def data(name: str) -> dict[str, Any]:
     """One file of the data."""
@@ -118,14 +139,18 @@ def load_meanings() -> dict[Cause, Meaning]:
     }
 
 
+def told(name: str) -> Told:
+    """A cause as the data name it."""
+    return OOM if name == OOM else Cause(name)
+
+
 def _rule(each: dict[str, Any]) -> Rule:
-    cause = each.get("cause", "unknown")
     return Rule(
         id=each["id"],
         pattern=re.compile(each["pattern"], re.IGNORECASE),
         has=tuple(each["has"]),
         strength=each.get("strength", "root"),
-        cause="oom" if cause == OOM else Cause(cause),
+        cause=told(each.get("cause", "unknown")),
         stage=each.get("stage"),
         default_stage=each.get("default_stage"),
         levels=frozenset(cast("list[Level]", each.get("levels", []))) | DEFAULT_LEVELS,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from assay.failures.found import Found, Said
 from assay.failures.reader import MOST_COMMENTS, Reader
+from assay.failures.service import Service
 from assay.failures.stages import Marker, of_frames
 
 
@@ -29,11 +30,7 @@ class Scan:
         """The source line of the innermost call of the last traceback: all there is where a log was cut in it."""
         self.frames: Marker | None = None
         """What the functions of all last tracebacks together tell."""
-        self.stop: Said | None = None
-        """Where the server began to end in order."""
-        self.has_complained = False
-        self.num_answered = 0
-        self.not_applied: list[str] = []
+        self.service = Service()
         self.last: Said | None = None
         """The last line that is not empty, of the last file that has one."""
 
@@ -45,10 +42,7 @@ class Scan:
         self.found += reader.found
         self.comments = [*self.comments, *reader.comments][:MOST_COMMENTS]
         self.has_served = self.has_served or reader.progress.has_served
-        self.stop = self.stop or reader.stop
-        self.has_complained = self.has_complained or reader.has_complained
-        self.num_answered += reader.num_answered
-        self.not_applied += reader.not_applied
+        self.service.join(reader.service)
         self.exception = self.exception or reader.exception
         self.error = self.error or reader.error
         self.last = reader.last() or self.last

@@ -11,7 +11,8 @@ from typing import Any
 from assay.failures.rules import data
 from assay.records.failure import Cause, Stage
 
-FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7},? in (?P<name>[^\n]{1,120})')
+FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7}(?P<comma>,)? in (?P<name>[^\n]{1,120})')
+"""A function of a traceback; faulthandler, which writes the innermost first and no source, has no comma."""
 IMPORTING = '", in <module>'
 TRACEBACK = "Traceback (most recent call last)"
 INNERMOST_FIRST = "(most recent call first)"

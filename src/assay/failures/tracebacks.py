@@ -20,8 +20,6 @@ EXCEPTION = re.compile(
 )
 BARE_ASSERTION = re.compile(r"^AssertionError:?\s*$")
 SOURCE = re.compile(r"^ {4,}\S")
-INNERMOST_FIRST_FRAME = re.compile(r'^\s*File "[^"]{1,400}", line \d{1,7} in ')
-"""As faulthandler writes it, without a comma; no source line follows."""
 
 
 class Tracebacks:
@@ -69,7 +67,7 @@ class Tracebacks:
         if frame is None:
             return False
         function = f'{frame["path"]}", in {frame["name"]}'
-        if INNERMOST_FIRST_FRAME.match(line.body):
+        if frame["comma"] is None:
             if self._threads.get(line.who, True) and len(self._of(line.who)) < MOST_FRAMES:
                 self._of(line.who).appendleft(function)
             return True

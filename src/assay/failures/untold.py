@@ -5,6 +5,7 @@ Engines log what went wrong and then its traceback, and a process that a signal 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from assay.failures.found import Found
@@ -19,17 +20,17 @@ class Untold:
     """By process: who waits for a traceback to begin, and who for it to end."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[Found]] = {}
+        self._waiting: dict[str, deque[Found]] = {}
         self._begun: dict[str, list[Found]] = {}
 
     def add(self, who: str, found: Found) -> None:
         """A match that no function places."""
         if who in self._waiting or len(self._waiting) < MOST_WAITING:
-            self._waiting.setdefault(who, [])[:] = [*self._waiting.get(who, []), found][-MOST_WAITING:]
+            self._waiting.setdefault(who, deque(maxlen=MOST_WAITING)).append(found)
 
     def begins(self, who: str, number: int) -> None:
         """A traceback of the process begins."""
-        near = [each for each in self._waiting.pop(who, []) if number - each.line.number <= NEAR]
+        near = [each for each in self._waiting.pop(who, ()) if number - each.line.number <= NEAR]
         if near:
             self._begun.setdefault(who, []).extend(near)
 

@@ -61,7 +61,7 @@ def _unaffordable(
 ) -> RecordAblation | None:
     """Kept, where another bracket would eat what the confirmation needs."""
     needed_runs = 2 + 2 * state.spec.budget.confirmation_brackets + 1
-    if state.charged_s + needed_runs * median_run_s(state) <= state.spec.budget.total_s:
+    if needed_runs * median_run_s(state) <= state.left_s:
         return None
     reason = "kept: the budget does not reach to ask whether the stack needs it"
     return _recorded(member, found, kept=True, reason=reason, runs=ids)

@@ -122,11 +122,11 @@ def _applying(
     variants: Sequence[Optimization], target: Target
 ) -> tuple[list[Optimization], tuple[Optimization, str] | None]:
     """The variants whose own condition holds; and the objection that decides, where none of this version's does."""
-    objections = {id(one): _does_not_apply(one, target) for one in variants}
-    applying = [one for one in variants if objections[id(one)] is None]
+    objections = [(one, _does_not_apply(one, target)) for one in variants]
+    applying = [one for one, reason in objections if reason is None]
     if applying and _of_this_version(applying, target.build)[0]:
         return applying, None
-    others = [(one, reason) for one in variants if (reason := objections[id(one)]) is not None]
+    others = [(one, reason) for one, reason in objections if reason is not None]
     fitting = [(one, reason) for one, reason in others if within(target.build.version, one.versions) is not False]
     decisive = fitting if applying else [*fitting, *others]
     return applying, decisive[0] if decisive else None

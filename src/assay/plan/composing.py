@@ -144,8 +144,7 @@ def _unstable(
 def _out_of_budget(state: CampaignState, hypothesis: Hypothesis) -> bool:
     reserved = 2 * state.spec.budget.confirmation_brackets + 1 if state.stack else 0
     grown = [*state.stack, hypothesis.id]
-    soaks_s = soaking.due_s(state, grown, state.stack) + soaking.reference_due_s(state, grown, state.stack)
-    return state.charged_s + (2 + reserved) * median_run_s(state) + soaks_s > state.spec.budget.total_s
+    return (2 + reserved) * median_run_s(state) + soaking.bracket_due_s(state, grown, state.stack) > state.left_s
 
 
 def _next_run(state: CampaignState, hypothesis: Hypothesis) -> MakeRun:

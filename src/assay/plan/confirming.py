@@ -13,8 +13,7 @@ from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s,
 from assay.plan.scores import is_latency, metric_value
 from assay.plan.series import CONFIRMATION, MAIN, STACK, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import Finish, MakeRun, Step
-from assay.plan.verdicts import effect_text
-from assay.plan.what_next import unmeasured
+from assay.plan.verdicts import effect_text, is_unmeasured
 from assay.records.run import Purpose, RunStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import Effect, Headline
@@ -50,8 +49,7 @@ def next_confirmation(state: CampaignState) -> Step:
 
 
 def _over_budget(state: CampaignState) -> bool:
-    soaks_s = soaking.due_s(state, state.stack, []) + soaking.reference_due_s(state, state.stack, [])
-    return state.charged_s + 2 * median_run_s(state) + soaks_s > state.spec.budget.total_s
+    return 2 * median_run_s(state) + soaking.bracket_due_s(state, state.stack, []) > state.left_s
 
 
 def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:
@@ -76,7 +74,7 @@ def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:
 
 def nothing_measured(state: CampaignState) -> str | None:
     """Why no candidate of a campaign was measured, in words; None where the runs say something of at least one."""
-    left = [verdict for verdict in state.verdicts.values() if unmeasured(verdict)]
+    left = [verdict for verdict in state.verdicts.values() if is_unmeasured(verdict)]
     told = any(verdict.runs or verdict.effect for verdict in state.verdicts.values() if verdict not in left)
     if told or not left:
         return None

@@ -108,15 +108,14 @@ def _hint(state: CampaignState, why: str) -> str:
             "the server refuses the requests themselves; where they are too long for its context, ask with a smaller "
             "workload.shared_prefix_tokens, input_tokens or output_tokens, or with more context, in a new folder"
         )
-    left_s = state.spec.budget.total_s - state.charged_s
-    if left_s < 2 * median_run_s(state):
+    if state.left_s < 2 * median_run_s(state):
         return (
             "budget.total_s is spent, and stands once a campaign is begun: quiet the machine, and ask in a new folder "
             "with a larger one (assay.toml)"
         )
     return (
-        f"quiet the machine, then `assay run` again ({left_s:.0f} s of the budget are left: runs whose gates failed "
-        "are not charged to it); or ask with wider windows (assay.toml) in a new folder"
+        f"quiet the machine, then `assay run` again ({state.left_s:.0f} s of the budget are left: runs whose gates "
+        "failed are not charged to it); or ask with wider windows (assay.toml) in a new folder"
     )
 
 

@@ -46,4 +46,4 @@ def remaining_s(state: CampaignState) -> float:
         due += 2 * (LEAST_CONFIRMED - confirmed) + 1
     soaks_s = sum(due_s(state, [*state.stack, h.id], state.stack) for h in waiting)
     soaks_s += due_s(state, state.stack, []) if state.stack else 0.0
-    return max(due * run_s, min(runs * run_s + soaks_s, budget.total_s - state.charged_s))
+    return max(due * run_s, min(runs * run_s + soaks_s, state.left_s))

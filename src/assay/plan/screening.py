@@ -173,7 +173,7 @@ def _free_s(state: CampaignState) -> float:
     promising = sum(1 for result in state.screened.values() if result.promising)
     reserved_runs = 2 * budget.confirmation_brackets + 1
     reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
-    free_s = budget.total_s - state.charged_s - reserved_runs * median_run_s(state)
+    free_s = state.left_s - reserved_runs * median_run_s(state)
     soaks = min(promising, max(0, free_s) // budget.soak_s) if budget.soak_s else 0  # no others will be begun
     return free_s - soaks * budget.soak_s
 

@@ -30,7 +30,7 @@ GROWTH, ERRORS, HANG = "memory-growth", "errors-under-soak", "hang"
 """Causes of being unstable that a server which lives on tells by nothing else."""
 CLEARLY = 1.5
 """Times the reference's growth for each request: below it, what grows is what both are built on."""
-UNSOAKED = "the reference was not soaked"
+UNSOAKED = "reference was not soaked"
 
 
 def peak(workload: Workload) -> tuple[str, Workload]:
@@ -61,10 +61,14 @@ def reference_due_s(state: CampaignState, deltas: Collection[str], reference: Co
     return _affordable_s(state, reference) if more or not base.soaks else 0.0
 
 
+def bracket_due_s(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> float:
+    """What soaks add to the next bracket: of an arm, and of what it stands on."""
+    return due_s(state, deltas, reference) + reference_due_s(state, deltas, reference)
+
+
 def is_open(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> bool:
     """Whether requests of an arm failed, and another soak of it or of its reference may tell whose fault it is."""
-    due = due_s(state, deltas, reference) or reference_due_s(state, deltas, reference)
-    return bool(_counts(state, deltas).failed and due)
+    return _counts(state, deltas).failed > 0 and bracket_due_s(state, deltas, reference) > 0
 
 
 def num_interrupted(state: CampaignState, deltas: Collection[str]) -> int:
@@ -83,7 +87,7 @@ def in_budget(state: CampaignState) -> bool:
     budget, confirmed = state.spec.budget, bracket_counts(state, CONFIRMATION)[STACK]
     begun = any(run.intent.series == CONFIRMATION for run in state.runs)
     reserved = 2 * max(1, budget.confirmation_brackets - confirmed) + (0 if begun else 3)
-    return state.charged_s + reserved * median_run_s(state) + budget.soak_s <= budget.total_s
+    return reserved * median_run_s(state) + budget.soak_s <= state.left_s
 
 
 def latest(state: CampaignState, deltas: Collection[str]) -> Soak | None:
@@ -145,19 +149,19 @@ def soaked_words(
 def _blamed_for_errors(own: Soak, counts: Counts, beside: list[Soak]) -> tuple[str, str] | None:
     if not counts.failed:
         return None
-    base = counted(beside)
     if not beside:
-        return ERRORS, f"{told(own)}; {UNSOAKED}"
-    return (
-        (ERRORS, f"{told(own)}; {soak_counts.compared(counts, base)}") if soak_counts.fails_more(counts, base) else None
-    )
+        return ERRORS, f"{told(own)}; the {UNSOAKED}"
+    base = counted(beside)
+    if not soak_counts.fails_more(counts, base):
+        return None
+    return ERRORS, f"{told(own)}; {soak_counts.compared(counts, base)}"
 
 
 def _blamed_for_growth(own: Soak, beside: list[Soak]) -> tuple[str, str] | None:
     base = beside[-1] if beside else None
     if not any(_outgrows(trend, own, base) for trend in own.memory):
         return None
-    told_beside = UNSOAKED if base is None else f"its reference: {memory(base)}"
+    told_beside = f"the {UNSOAKED}" if base is None else f"its reference: {memory(base)}"
     remedy = "a cache that fills looks the same until it is full: a longer soak (budget.soak_s) tells"
     return GROWTH, f"{told(own)}; {told_beside}; {remedy}"
 
@@ -166,7 +170,7 @@ def _beside(state: CampaignState, own: Soak, deltas: Collection[str], reference:
     """What the reference did in its soaks; where it has none, the stack without its last member, else the baseline."""
     beside = _soaks(state, reference) or _soaks(state, _below(deltas)) or _soaks(state, ())
     if not beside:
-        return f"; {UNSOAKED.replace('the', 'its', 1)}"
+        return f"; its {UNSOAKED}"
     counts, base = _counts(state, deltas), beside[-1]
     said = f"; {soak_counts.compared(counts, counted(beside))}" if counts.failed else ""
     if not own.grows:

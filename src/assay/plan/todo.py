@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from assay.plan.corrected import corrected
-from assay.plan.verdicts import NOT_TRIED, blocked_at_plan_time
-from assay.plan.what_next import unmeasured
+from assay.plan.verdicts import NOT_TRIED, blocked_at_plan_time, is_unmeasured
 from assay.records.hypothesis import Hypothesis, TodoStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
@@ -45,5 +44,5 @@ def _status(state: CampaignState, hypothesis: Hypothesis, *, started: bool) -> T
         return "cancelled"
     if verdict is not None:
         untried = verdict.kind is VerdictKind.BLOCKED and verdict.cause in NOT_TRIED
-        return "cancelled" if untried or (unmeasured(verdict) and not verdict.runs) else "completed"
+        return "cancelled" if untried or (is_unmeasured(verdict) and not verdict.runs) else "completed"
     return "in_progress" if started or hypothesis.id in state.screened else "pending"

@@ -19,6 +19,8 @@ RETRY_CAUSES = frozenset(
 AT_PLAN_TIME, IMPLIED, DEPENDENCY = "plan", "implied", "dependency"
 NOT_TRIED = frozenset({AT_PLAN_TIME, IMPLIED, DEPENDENCY})
 """Causes of being blocked without a run: by the build or the target, by another arm's failure, by what is required."""
+TOO_EARLY = frozenset({"budget", "invalid", "stack-failed"})
+"""Causes of being undecided without an effect: it was not measured, and could be."""
 
 
 def effect_text(effect: Effect) -> str:
@@ -124,3 +126,8 @@ def measured(hypothesis: Hypothesis, kind: VerdictKind, effect: Effect, reason: 
 def unmeasured(hypothesis: Hypothesis, reason: str, cause: str, runs: list[str]) -> Verdict:
     """Undecided without an effect."""
     return Verdict(candidate=hypothesis.id, kind=VerdictKind.UNDECIDED, cause=cause, reason=reason, runs=runs)
+
+
+def is_unmeasured(verdict: Verdict) -> bool:
+    """Whether it says no more than that nothing was measured."""
+    return verdict.kind is VerdictKind.UNDECIDED and verdict.effect is None and verdict.cause in TOO_EARLY

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay.plan.runs import median_run_s
 from assay.plan.soaking import ERRORS, GROWTH, HANG
-from assay.plan.verdicts import AT_PLAN_TIME, DEPENDENCY, IMPLIED
+from assay.plan.verdicts import AT_PLAN_TIME, DEPENDENCY, IMPLIED, is_unmeasured
 from assay.records.base import FlagValue
 from assay.records.hypothesis import Hypothesis
 from assay.records.reasoning import CeilingHere
@@ -21,8 +21,6 @@ from assay.stats.replanning import MOST, deciding_trial
 from assay.stats.sequential import Decision, decide
 
 IN_THE_WAY = frozenset({VerdictKind.BLOCKED, VerdictKind.UNSTABLE, VerdictKind.NOT_APPLIED, VerdictKind.WRONG_OUTPUT})
-TOO_EARLY = frozenset({"budget", "invalid", "stack-failed"})
-"""Causes of being undecided without an effect: it was not measured, and could be."""
 RANDOM, UNREAD = "random-weights", "unread"
 CODE_TIER = 3
 """Changes of this tier are code or a kernel, not a setting."""
@@ -129,13 +127,10 @@ def obstacles(state: CampaignState) -> list[Obstacle]:
     return [
         Obstacle(verdict=verdict, remedy=_remedy(state, verdict))
         for verdict in found
-        if verdict is not None and verdict.candidate not in code and (verdict.kind in IN_THE_WAY or unmeasured(verdict))
+        if verdict is not None
+        and verdict.candidate not in code
+        and (verdict.kind in IN_THE_WAY or is_unmeasured(verdict))
     ]
-
-
-def unmeasured(verdict: Verdict) -> bool:
-    """Whether it says no more than that nothing was measured."""
-    return verdict.kind is VerdictKind.UNDECIDED and verdict.effect is None and verdict.cause in TOO_EARLY
 
 
 def ideas(state: CampaignState) -> list[Idea]:

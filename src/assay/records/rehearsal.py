@@ -47,7 +47,8 @@ class Outlook(Frozen):
     runs_median: float
     budget_hours: float
     ended_by_budget: float
-    """Share of campaigns that used more than nine tenths of `budget.total_s`."""
+    """Share of campaigns in which a candidate went without brackets for want of time, or that used more than nine
+    tenths of `budget.total_s`."""
     adopted_mean: float
     adopted_useless: float
     """Mean number of adopted hypotheses whose true effect was zero or below."""

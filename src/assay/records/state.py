@@ -110,6 +110,11 @@ class CampaignState(Frozen):
         return self.spent_s - self.invalid_s
 
     @property
+    def left_s(self) -> float:
+        """Of `budget.total_s`, by what is charged; below zero where the last run took more than was left."""
+        return self.spec.budget.total_s - self.charged_s
+
+    @property
     def waited_s(self) -> float:
         """Time that went by before runs, waiting for a quiet machine: none of it is measuring time."""
         return sum(run.outcome.waited_s for run in self.runs if run.outcome)

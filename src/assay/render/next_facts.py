@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from assay.plan.what_next import Idea, Obstacle, Question, asked_alone, ideas, obstacles, questions, unmeasured
+from assay.plan.verdicts import is_unmeasured
+from assay.plan.what_next import Idea, Obstacle, Question, asked_alone, ideas, obstacles, questions
 from assay.records.state import CampaignState
 from assay.render.bottleneck_facts import Bottlenecks, bottleneck
 from assay.render.words import NOTHING, duration_words, effect_words, reason_words, verdict_words
@@ -84,7 +85,7 @@ def counted(state: CampaignState) -> str:
     """In one line, how much of it there is: "2 effects are not decided, 1 change was in the way"; empty for nothing."""
     can = sum(one.worth_asking for one in questions(state))
     in_the_way, code = obstacles(state), len(ideas(state))
-    late = sum(unmeasured(one.verdict) for one in in_the_way)
+    late = sum(is_unmeasured(one.verdict) for one in in_the_way)
     stopped = len(in_the_way) - late
     told = [
         "1 effect that was not decided can be" if can == 1 else f"{can} effects that were not decided can be",

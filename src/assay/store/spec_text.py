@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 import re
 import textwrap
 from collections.abc import Mapping
-from inspect import cleandoc
+from inspect import cleandoc, getsource
 from itertools import pairwise
-from textwrap import dedent
 from typing import Any, cast, get_args
 
 import tomlkit
@@ -51,7 +49,7 @@ def _fill(table: Container | Table, record: BaseModel, prefix: str, comments: Ma
 
 def _docstrings(kind: type[BaseModel]) -> dict[str, str]:
     """The docstring under each field. Read from the source here, where it is shown, and not whenever Assay starts."""
-    [body] = [node.body for node in ast.parse(dedent(inspect.getsource(kind))).body if isinstance(node, ast.ClassDef)]
+    [body] = [node.body for node in ast.parse(textwrap.dedent(getsource(kind))).body if isinstance(node, ast.ClassDef)]
     return {
         field.target.id: told.value.value
         for field, told in pairwise(body)
