@@ -1,4 +1,4 @@
-"""The paired answer check: its p-value is Fisher's."""
+"""The answer checks: the paired one has Fisher's p-value, the floor is a share of what the baseline keeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.stats.agreement import more_disagreement_p_value
+from assay.stats.agreement import below_floor_p_value, more_disagreement_p_value
 
 
 @given(data=st.data(), probes=st.integers(1, 200), natural_probes=st.integers(0, 400))
@@ -49,3 +49,28 @@ def test_a_candidate_as_unsteady_as_the_baseline_is_seldom_accused() -> None:
     )
 
     assert accused <= alpha + 3 * (alpha * (1 - alpha) / n) ** 0.5
+
+
+@pytest.mark.parametrize("own", [1.0, 0.97, 0.9])
+def test_a_candidate_that_keeps_just_the_floor_of_what_the_baseline_keeps_is_seldom_accused(own: float) -> None:
+    rng, n, alpha, floor = np.random.default_rng(7), 4000, 0.01, 0.9
+    agreed, natural = rng.binomial(300, floor * own, n), rng.binomial(600, 1 - own, n)
+
+    accused = np.mean(
+        [below_floor_p_value(int(a), 300, floor, int(b), 600) < alpha for a, b in zip(agreed, natural, strict=True)]
+    )
+
+    assert accused <= alpha + 3 * (alpha * (1 - alpha) / n) ** 0.5
+
+
+def test_a_candidate_far_below_the_floor_is_accused_though_the_baseline_is_unsteady() -> None:
+    assert below_floor_p_value(225, 300, 0.9, 30, 600) < 0.001
+
+
+def test_what_the_baseline_does_not_keep_itself_is_not_asked_of_a_candidate() -> None:
+    assert below_floor_p_value(248, 294, 0.9) < 0.01
+    assert below_floor_p_value(248, 294, 0.9, 59, 735) > 0.01
+
+
+def test_without_any_natural_probe_the_floor_itself_is_asked() -> None:
+    assert below_floor_p_value(40, 48, 0.9) == pytest.approx(scipy.stats.binom.cdf(40, 48, 0.9))

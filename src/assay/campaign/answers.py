@@ -76,8 +76,8 @@ def judge(check: AnswerCheck, numerics: Numerics, quality: Quality, state: Campa
     """Why these answers are not the same answers; None when they are.
 
     exact: must not disagree more than the baseline does with itself (Fisher's exact test). reordered and
-    approximate: sums in another order flip near-ties, so a declared share of the tokens must stay, and the number of
-    probes that stayed must not contradict it (binomial test).
+    approximate: sums in another order flip near-ties, so a declared share must stay of the tokens that the baseline
+    itself keeps from run to run, and the number of probes that stayed must not contradict it (binomial test).
     """
     said = _difference(check, numerics, quality, state)
     return f"{said}; {RANDOM_WEIGHTS}" if said and state.spec.target.has_random_weights else said
@@ -96,9 +96,18 @@ def _difference(check: AnswerCheck, numerics: Numerics, quality: Quality, state:
                     f"{probes - agreed} of {probes} next tokens differ {where}; the baseline differs from itself in "
                     f"{natural_bad} of {natural_n} (p = {p_value:.2g})"
                 )
-        elif (p_value := below_floor_p_value(agreed, probes, quality.min_agreement)) < quality.alpha:
+            continue
+        p_value = below_floor_p_value(agreed, probes, quality.min_agreement, natural_bad, natural_n)
+        if p_value < quality.alpha:
             return (
                 f"only {agreed} of {probes} next tokens stay the same {where} ({100 * agreed / probes:.0f}%, "
-                f"{100 * quality.min_agreement:.0f}% asked, p = {p_value:.2g})"
+                f"{_asked(quality.min_agreement, natural_bad, natural_n)}, p = {p_value:.2g})"
             )
     return None
+
+
+def _asked(floor: float, natural_bad: int, natural_n: int) -> str:
+    asked = f"{100 * floor:.0f}% asked"
+    if not natural_bad:
+        return asked
+    return f"{asked} of the {100 * (1 - natural_bad / natural_n):.0f}% that the baseline keeps of its own"

@@ -268,7 +268,8 @@ class Quality(Frozen):
     probes: int = Field(default=48, ge=8, le=128)
     """Positions in fixed texts at which the next greedy token is compared (teacher-forced: no compounding)."""
     min_agreement: float = Field(default=0.90, gt=0, le=1)
-    """Share of next tokens that an optimization declared *reordered* or *approximate* must keep."""
+    """Share that an optimization declared *reordered* or *approximate* must keep, of the next tokens that the baseline
+    itself keeps from run to run."""
     alpha: float = Field(default=0.01, gt=0, lt=0.5)
     """Error rate of both tests: an *exact* optimization disagrees more than the baseline with itself; the share that an
     other one keeps is below the floor."""
