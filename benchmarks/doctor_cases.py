@@ -51,6 +51,8 @@ PIECEWISE = "--enable-piecewise-cuda-graph"
 SBO = "--enable-single-batch-overlap"
 TBO = "--enable-two-batch-overlap"
 MSCCLPP = "--enable-mscclpp"
+COMPILATION = "--compilation-config"
+SPECULATIVE = "--speculative-config"
 
 CASES = [
     # SGLang 0.5.4
@@ -130,6 +132,10 @@ CASES = [
     s("0.5.23", "--disable-cuda-graph", "--disable-cuda-graph", "deprecated", "--cuda-graph-backend", "server_args.py"),
     s("0.5.23", "--schedule-policy dfs-weight --disable-radix-cache", "--schedule-policy", "substituted", "fcfs",
       "wheel 0.5.23: schedule_policy.py"),
+    s("0.5.23", "--cuda-graph-config '{\"decode\": {\"max_seq_len\": 9}}'", "--cuda-graph-config", "unknown",
+      "prefill.max_seq_len", "wheel 0.5.23: cuda_graph_config.py, ALLOWED_KEYS_PER_PHASE"),
+    s("0.5.23", "--limit-mm-data-per-request '{\"images\": 1}'", "--limit-mm-data-per-request", "unknown", "image",
+      "wheel 0.5.23: serving_hook.py, allowed_modalities"),
     # vLLM 0.11
     v("0.11.0", "--num-scheduler-steps 8", "--num-scheduler-steps", "removed", "V0", "wheels: last 0.9"),
     v("0.11.0", "--max-seq-len-to-capture 8192", "--max-seq-len-to-capture", "removed", "", "wheels"),
@@ -143,6 +149,10 @@ CASES = [
       "config: raises ValueError"),
     v("0.11.0", "--enable-auto-tool-choice", "--enable-auto-tool-choice", "needs", "--tool-call-parser", "cli_args.py"),
     v("0.11.0", "--swap-space 4", "--swap-space", "default", "", "config/cache.py: 4"),
+    v("0.11.0", f"{COMPILATION}.pass_config.fuse_norm_quant true", f"{COMPILATION}.pass_config.fuse_norm_quant",
+      "not-yet", "pass_config.enable_fusion", "wheels 0.11.2 and 0.12.0: class PassConfig"),
+    v("0.11.0", f"{SPECULATIVE} '{{\"num_spec_tokens\": 3}}'", SPECULATIVE, "unknown", "leaves it out",
+      "wheel 0.11.0: a dataclass of pydantic's that says nothing of other keys"),
     # vLLM 0.14
     v("0.14.0", "--guided-decoding-backend xgrammar", "--guided-decoding-backend", "renamed",
       "--structured-outputs-config.backend", "wheel 0.12.0"),
@@ -157,6 +167,10 @@ CASES = [
     v("0.14.0", "--num-redundant-experts 8", "--num-redundant-experts", "renamed", "--eplb-config", "wheel 0.10.2"),
     v("0.14.0", "--mem-fraction-static 0.9", "--mem-fraction-static", "unknown", "--gpu-memory-utilization",
       "SGLang's name"),
+    v("0.14.0", f"{COMPILATION} '{{\"pass_config\": {{\"enable_noop\": true}}}}'", COMPILATION, "renamed",
+      "pass_config.eliminate_noops", "wheels 0.12.0 and 0.13.0: class PassConfig"),
+    v("0.14.0", f"{COMPILATION} '{{\"fuse_act_quant\": true}}'", COMPILATION, "unknown", "pass_config.fuse_act_quant",
+      "wheel 0.14.0: classes CompilationConfig and PassConfig"),
     # vLLM 0.20
     v("0.20.0", "--all2all-backend naive", "--all2all-backend", "substituted", "allgather_reducescatter",
       "config/parallel.py"),
@@ -171,6 +185,10 @@ CASES = [
     v("0.20.0", "--calculate-kv-scales", "--calculate-kv-scales", "clean", "", "wheels: to 0.22"),
     v("0.20.0", "--tensor-parallel-size 8 --decode-context-parallel-size 3", "--decode-context-parallel-size",
       "contradiction", "divisor", "config/parallel.py"),
+    v("0.20.0", f"{SPECULATIVE}.num-speculative-tokens 3", f"{SPECULATIVE}.num-speculative-tokens", "unknown",
+      "num_speculative_tokens", "wheel 0.20.0: argparse_utils.py puts _ for - before the first dot only"),
+    v("0.20.0", "--limit-mm-per-prompt '{\"image\": {\"heigth\": 8}}'", "--limit-mm-per-prompt", "unknown",
+      "image.height", "wheel 0.20.0: config/multimodal.py"),
     # vLLM 0.33
     v("0.33.0", "--all2all-backend naive", "--all2all-backend", "substituted", "allgather_reducescatter", "wheels"),
     v("0.33.0", "--calculate-kv-scales", "--calculate-kv-scales", "removed", "", "wheels: last 0.22"),
@@ -183,6 +201,10 @@ CASES = [
     v("0.20.0", "--kv-cache-dtype fp9", "--kv-cache-dtype", "bad-value", "takes one of", "config/cache.py"),
     v("0.33.0", "--all2all-backend pplx", "--all2all-backend", "substituted", "allgather_reducescatter", "parallel.py"),
     v("0.33.0", "--async-scheduling --no-async-scheduling", "--async-scheduling", "repeated", "", "argparse"),
+    v("0.33.0", f"{SPECULATIVE}.num-speculative-tokens 3", f"{SPECULATIVE}.num-speculative-tokens", "clean", "",
+      "wheel 0.33.0: create_speculative_config takes keys with dashes"),
+    v("0.33.0", "--override-generation-config '{\"max_tokens\": 9}'", "--override-generation-config", "unknown",
+      "max_new_tokens", "wheel 0.33.0: config/model.py, available_params"),
     v("0.33.0", "--speculative-model x", "--speculative-model", "renamed", "--speculative-config", "before 0.9"),
 ]  # fmt: skip
 

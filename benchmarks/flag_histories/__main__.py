@@ -21,6 +21,7 @@ from pathlib import Path
 from benchmarks.flag_histories import sglang, spans, vllm
 from benchmarks.flag_histories.consumers import mark_dead
 from benchmarks.flag_histories.declared import Declared
+from benchmarks.flag_histories.objects import keys_of
 from benchmarks.flag_histories.variables import names_in, with_version
 
 from assay.flags.history import DATA
@@ -38,17 +39,22 @@ def main() -> int:
         version = options.version or version_of(options.source)
         found = flags_of(options.engine, root)
         variables = names_in(options.engine, root)
+        keys = keys_of(options.engine, root)
     history = DATA / f"{options.engine}.jsonl"
     recorded = spans.read(history)
     is_new = version not in recorded.versions
     renewed = recorded.with_version(version, found)
     told = list(spans.differences({} if is_new else recorded.at(version), renewed.at(version)))
     _tell(options.engine, version, recorded, renewed, told, is_new=is_new)
+    objects = DATA / f"{options.engine}_json_keys.jsonl"
+    renewed_objects = spans.read(objects).with_rows(version, keys)
+    told += _told_of_keys(spans.read(objects), renewed_objects, version)
     if options.write:
         spans.write(history, renewed)
+        spans.write(objects, renewed_objects)
         table = DATA / f"{options.engine}_environment.tsv"
         table.write_text(with_version(table.read_text("utf-8"), renewed.versions, version, variables), "utf-8")
-        print(f"written: {history} and {table}")
+        print(f"written: {history}, {objects} and {table}")
     return int(bool(told) and not is_new)
 
 
@@ -98,6 +104,18 @@ def _tell(
         print(f"  {line[:400]}")
     if len(told) > SHOWN:
         print(f"  and {len(told) - SHOWN} more")
+
+
+def _told_of_keys(recorded: spans.Recorded, renewed: spans.Recorded, version: str) -> list[str]:
+    """Say what is read otherwise of the keys of JSON flags; of a version that is new there, only how many there are."""
+    if version not in recorded.versions:
+        print(f"keys of JSON flags: {len(renewed.at(version))} rows, not recorded yet")
+        return []
+    told = list(spans.differences(recorded.at(version), renewed.at(version)))
+    print(f"keys of JSON flags: {len(told)} are read otherwise than they are recorded")
+    for line in told[:SHOWN]:
+        print(f"  {line[:400]}")
+    return told
 
 
 def _options() -> argparse.Namespace:

@@ -38,9 +38,13 @@ class Recorded:
 
     def with_version(self, version: str, found: Iterable[Declared]) -> Recorded:
         """The history with what a version takes, in place of what was recorded of it."""
+        flags = [one for one in found if any(name.startswith("--") for name in one.names)]
+        return self.with_rows(version, {self._main(one.names): one.fields() for one in flags})
+
+    def with_rows(self, version: str, taken: Mapping[str, Fields]) -> Recorded:
+        """The same of rows that are named already."""
         versions = sorted({*self.versions, version}, key=Version)
-        taken = {self._main(one.names): one.fields() for one in found if any(n.startswith("--") for n in one.names)}
-        before = {each: self.at(each) for each in self.versions if each != version} | {version: taken}
+        before = {each: self.at(each) for each in self.versions if each != version} | {version: dict(taken)}
         names = sorted({name for each in before.values() for name in each})
         flags = {name: _spans(versions, {each: before[each].get(name) for each in versions}) for name in names}
         return Recorded({**self.about, "versions": versions}, flags)

@@ -49,6 +49,8 @@ WORKLOAD = Workload(
     points=[LoadPoint(name="c16", concurrency=16)],
 )
 """The same for every engine: decode at 64 and at 16 streams."""
+CONTEXT_TOKENS, MOST_RUNNING, MEMORY_FRACTION = 4096, 128, 0.6
+"""Limits of the server, which each engine's flags call otherwise: longest request, most at once, part of the memory."""
 OBJECTIVE = Objective(min_effect=0.03)
 GATES = Gates(max_foreign_cores=1.0)
 BUDGET = Budget(
@@ -91,7 +93,7 @@ def main(summary: str, question: Question) -> int:
     begun_s = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `assay run` is ended, too
     asked = _asked(summary, question)
-    make_model(asked)
+    make_model(asked, heads=asked.heads, workers=asked.workers)
     _say(begun_s, "model is there")
     if not (asked.folder / "assay.toml").exists():
         api.init(asked.folder, question.spec(asked.model, asked.python))
@@ -102,12 +104,11 @@ def main(summary: str, question: Question) -> int:
     return carry_on(asked.folder, begun_s, asked.seconds)
 
 
-def make_model(asked: argparse.Namespace) -> None:
+def make_model(asked: argparse.Namespace, *, heads: int = HEADS, workers: int = 1) -> None:
     """Write the model, or make sure that the one there is the one that is asked for."""
-    heads = getattr(asked, "heads", HEADS)  # absent: a script for which the model is one of one GPU
     if not (asked.model / "model.safetensors.index.json").exists():
         sizes = ["--layers", str(asked.layers), "--intermediate", str(asked.intermediate)]
-        sizes += ["--heads", str(heads), "--workers", str(getattr(asked, "workers", 1))]
+        sizes += ["--heads", str(heads), "--workers", str(workers)]
         made = [str(HERE / "moe_model.py"), str(asked.model), "--tokenizer", str(asked.tokenizer), *sizes]
         subprocess.run([asked.python, *made], check=True)
     config = json.loads((asked.model / "config.json").read_text())

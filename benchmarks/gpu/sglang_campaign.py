@@ -44,9 +44,9 @@ def spec(model: Path, python: str) -> CampaignSpec:
             model=str(model),
             executable=python,
             flags={
-                "--context-length": 4096,
-                "--max-running-requests": 128,
-                "--mem-fraction-static": 0.6,
+                "--context-length": campaign_slices.CONTEXT_TOKENS,
+                "--max-running-requests": campaign_slices.MOST_RUNNING,
+                "--mem-fraction-static": campaign_slices.MEMORY_FRACTION,
                 "--disable-radix-cache": True,
                 "--attention-backend": "triton",
                 "--sampling-backend": "pytorch",

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from assay.probes.ceilings.gpu_safety import SAFE_ENVIRONMENT
 from assay.records.spec import CampaignSpec, Policy, Target
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -34,10 +35,8 @@ TRIED = (
 """In the order of the first round, which SEED draws."""
 SEED = 35
 START_TIMEOUT_S = 120.0
-WITHOUT_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
-"""As `assay.probes.ceilings.gpu_links.SAFE_ENVIRONMENT`, which needs torch."""
 ENVIRONMENT = {
-    **WITHOUT_MULTICAST,
+    **SAFE_ENVIRONMENT,
     "VLLM_ALLREDUCE_USE_SYMM_MEM": "0",
     "VLLM_ALLREDUCE_USE_FLASHINFER": "0",
     "VLLM_USE_NCCL_SYMM_MEM": "0",
@@ -61,15 +60,7 @@ def spec(model: Path, python: str) -> CampaignSpec:
             engine="vllm",
             model=str(model),
             executable=python,
-            flags={
-                "--tensor-parallel-size": 2,
-                "--max-model-len": 4096,
-                "--max-num-seqs": 128,
-                "--gpu-memory-utilization": 0.6,
-                "--enable-prefix-caching": False,
-                "--moe-backend": "triton",
-                "--compilation-config": vllm_campaign.GRAPHS,
-            },
+            flags={"--tensor-parallel-size": 2, **vllm_campaign.FLAGS},
             env={**ENVIRONMENT, "VLLM_WORKER_MULTIPROC_METHOD": METHOD},
             start_timeout_s=START_TIMEOUT_S,
             random_weights=True,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from assay.records.base import Flags
 from assay.records.spec import CampaignSpec, Policy, Target
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -40,6 +41,16 @@ GRAPHS = (
 )
 """One graph a size, for steps with a prompt as well: 15 decodes and a prompt of 256 tokens are 271, 63 and one 319."""
 
+FLAGS: Flags = {
+    "--max-model-len": campaign_slices.CONTEXT_TOKENS,
+    "--max-num-seqs": campaign_slices.MOST_RUNNING,
+    "--gpu-memory-utilization": campaign_slices.MEMORY_FRACTION,
+    "--enable-prefix-caching": False,
+    "--moe-backend": "triton",
+    "--compilation-config": GRAPHS,
+}
+"""On one GPU, and on each of two."""
+
 
 def spec(model: Path, python: str) -> CampaignSpec:
     """The question: decode at 64 and at 16 streams; captured graphs, nothing compiled, so that a launch stays short."""
@@ -49,14 +60,7 @@ def spec(model: Path, python: str) -> CampaignSpec:
             engine="vllm",
             model=str(model),
             executable=python,
-            flags={
-                "--max-model-len": 4096,
-                "--max-num-seqs": 128,
-                "--gpu-memory-utilization": 0.6,
-                "--enable-prefix-caching": False,
-                "--moe-backend": "triton",
-                "--compilation-config": GRAPHS,
-            },
+            flags=FLAGS,
             # A forked engine does not import everything again: 16 of a launch's 49 s on one H200 machine.
             env={"VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_WORKER_MULTIPROC_METHOD": "fork"},
             start_timeout_s=campaign_slices.FIRST_RUN_S,

@@ -21,9 +21,10 @@ EVENTS_HALFWAY = 12
 """Creation, plan, and three runs and a bit."""
 
 
-def write_campaign(folder: Path, *, num_events: int | None = None) -> Path:
+def write_campaign(folder: Path, *, num_events: int | None = None, **budget: float) -> Path:
     """One candidate that helps, one that does nothing, one that does not start; whole, or its first events only."""
     spec = small_spec(name="a-campaign", objective={"min_effect": 0.1})
+    spec = spec.model_copy(update={"budget": spec.budget.model_copy(update=budget)})
     journal = start([hypothesis(name, number) for number, name in enumerate(CANDIDATES, start=1)], spec)
     journal.events[0].payload["spec_hash"] = spec_hash(spec)
     drive(journal, World(effects=CANDIDATES, seed=2, trouble=trouble_for("broken", failure("bad-value", "arguments"))))

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from assay.cli.catalogue import catalogue
 from assay.cli.prepare import plan
 from assay.errors import CheckFailed, UsageError
+from tests.unit.entry_files import HEAD
 
 TARGET = [
     "--on",
@@ -24,18 +25,13 @@ TARGET = [
     "--concurrency",
     "256",
 ]
-MINE = """
-id = "mine"
-title = "Mine"
-tier = 1
-numerics = "exact"
-predicted = [0.0, 0.1]
-mechanism = "m"
-risk = "r"
-[engines.vllm]
+MINE = (
+    HEAD
+    + """[engines.vllm]
 versions = ">=0.20"
 flags = { "--swap-space" = 4 }
 """
+)
 
 
 def run(words: list[str], width: int = 120) -> Result:

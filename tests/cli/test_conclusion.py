@@ -6,11 +6,14 @@ import json
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 
 from assay import api
 from assay.cli.conclusion import conclude, quick_limits
+from assay.errors import MeasurementError
 from assay.render.report import report_html, report_markdown
+from tests.cli.records import write_campaign
 
 Capture = pytest.CaptureFixture[str]
 
@@ -63,6 +66,23 @@ def test_an_unfinished_campaign_offers_no_command(halfway: Path, capsys: Capture
     text = capsys.readouterr().out
     assert "not finished" in text
     assert "Launch command" not in text
+
+
+def test_a_campaign_that_measured_no_candidate_ends_with_the_exit_code_of_no_valid_measurement(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    folder = write_campaign(tmp_path / "campaign", total_s=1.0)
+    state = api.status(folder)
+
+    with pytest.raises(MeasurementError, match="no candidate was measured: the budget ended") as failed:
+        conclude(folder, state, limits=[], as_json=False)
+    assert failed.value.exit_code == 5
+    assert "(the baseline: nothing was measured)" in capsys.readouterr().out
+
+    with pytest.raises(click.exceptions.Exit) as ended:
+        conclude(folder, state, limits=[], as_json=True)
+    assert ended.value.exit_code == 5
+    assert json.loads(capsys.readouterr().out)["headline"]["sentence"].startswith("Not measured")
 
 
 def test_quick_says_which_claims_it_cannot_make(finished: Path, capsys: Capture) -> None:

@@ -14,7 +14,7 @@ import pytest
 from assay import api
 from assay.api.inspect import missing_path
 from assay.cli import run_command
-from tests.cli.records import CANDIDATES, EVENTS_HALFWAY, assay
+from tests.cli.records import CANDIDATES, EVENTS_HALFWAY, assay, write_campaign
 
 Capture = pytest.CaptureFixture[str]
 
@@ -145,6 +145,23 @@ def test_export_as_json_is_the_same_by_either_option(finished: Path, capsys: Cap
 
     assert document(capsys, "export", "-f", str(finished)) == by_format
     assert "--quicker" in json.dumps(by_format)
+
+
+@pytest.mark.parametrize(
+    ("budget", "why"), [({"soak_s": 0.0}, "none was asked for"), ({"soak_s": 1e7}, "no time: the")]
+)
+def test_export_says_that_no_soak_shows_what_it_ships_to_be_stable(
+    tmp_path: Path, capsys: Capture, budget: dict[str, Any], why: str
+) -> None:
+    folder = write_campaign(tmp_path / "campaign", **budget)
+    told = f"NOT SHOWN TO BE STABLE: not soaked: {why}"
+
+    assert words_of(capsys, "export", "-f", str(folder)).startswith(f"# {told}")
+    assert document(capsys, "export", "-f", str(folder))["not_shown_stable"].startswith(told)
+
+
+def test_export_of_what_was_soaked_says_nothing_of_it(finished: Path, capsys: Capture) -> None:
+    assert "not_shown_stable" not in document(capsys, "export", "-f", str(finished))
 
 
 def test_export_refuses_two_formats_at_once(finished: Path, capsys: Capture) -> None:

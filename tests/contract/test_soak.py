@@ -69,13 +69,14 @@ def spec(folder: Path) -> CampaignSpec:
     )  # fmt: skip
 
 
-def soaked(bench: Bench, name: str | None, run_id: str = "") -> RunOutcome:
+def soaked(bench: Bench, name: str | None, run_id: str = "", *, is_reference: bool = False) -> RunOutcome:
     target = bench.state.spec.target
     deltas = [one for one in bench.state.hypotheses if one.id == name]
     return make_run(
         bench,
         RunIntent(
-            run_id=run_id or f"r-{name}", purpose=Purpose.COMPOSITION, series="composition:test", candidate=name,
+            run_id=run_id or f"r-{name}", purpose=Purpose.COMPOSITION, series="composition:test",
+            candidate=None if is_reference else name,
             arm=arm_with(target, deltas) if deltas else baseline_arm(target), seed=1, why="test", soak_s=SOAK_S,
         ),
     )  # fmt: skip
@@ -113,6 +114,17 @@ def test_a_crash_that_only_comes_later_is_a_failed_run_that_says_when(bench: Ben
     assert outcome.failure is not None
     assert str(outcome.failure.cause) == "illegal-memory-access"
     assert "into a soak at peak load" in outcome.reason
+
+
+def test_a_reference_that_crashes_in_its_soak_keeps_what_was_measured_and_says_what_it_died_of(bench: Bench) -> None:
+    outcome = soaked(bench, "crash", "r-reference", is_reference=True)
+
+    assert outcome.status is RunStatus.OK
+    assert outcome.measures is not None
+    assert outcome.soak is not None
+    assert not outcome.soak.passed
+    assert outcome.soak.died.startswith("illegal-memory-access at stage under-load: ")
+    assert "and then the server died: illegal-memory-access" in told(outcome.soak)
 
 
 class Interrupting(QuietProgress):
@@ -163,7 +175,7 @@ def test_a_server_that_fell_in_a_soak_is_not_saved_by_ctrl_c(bench: Bench) -> No
     quiet, bench.progress = bench.progress, Falling()
     try:
         with pytest.raises(KeyboardInterrupt):
-            soaked(bench, None, "r-fell")
+            soaked(bench, "leak", "r-fell")
     finally:
         bench.progress = quiet
 

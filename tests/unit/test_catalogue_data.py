@@ -14,24 +14,20 @@ from assay.catalogue.expressions import expressions_of
 from assay.catalogue.loader import builtin_folder, load, load_files, null_folder
 from assay.catalogue.names import names
 from assay.errors import UsageError
+from tests.unit.entry_files import HEAD
 
 FILES = sorted([*builtin_folder().glob("*.toml"), *null_folder().glob("*.toml")])
 ENGINES = ("llamacpp", "vllm", "sglang", "trtllm")
 SOURCE = re.compile(
     r"#\d|^no source|prior|wheels|README|voipmonitor/rtx6kpro|examples/gpu/|alint77/jupiter|SemiAnalysisAI/InferenceX"
 )
-WHOLE = """
-id = "mine"
-title = "Mine"
-tier = 1
-numerics = "exact"
-predicted = [0.0, 0.1]
-applies_when = "machine.usable_cores > 1"
-mechanism = "m"
-risk = "r"
+WHOLE = (
+    HEAD
+    + """applies_when = "machine.usable_cores > 1"
 [engines.llamacpp]
 flags = { "--poll" = "= machine.usable_cores" }
 """
+)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

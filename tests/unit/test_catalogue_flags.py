@@ -8,26 +8,31 @@ import pytest
 
 from assay.catalogue.loader import builtin_folder, load_files
 from assay.catalogue.verify import Problem, checked_versions, verify
-
-ENTRY = """
-id = "mine"
-title = "Mine"
-tier = 1
-numerics = "exact"
-predicted = [0.0, 0.1]
-mechanism = "m"
-risk = "r"
-{table}
-"""
+from tests.unit.entry_files import HEAD
 
 
 def problems_of(folder: Path, table: str) -> list[Problem]:
-    (folder / "mine.toml").write_text(ENTRY.format(table=table))
+    (folder / "mine.toml").write_text(f"{HEAD}{table}\n")
     return verify(load_files([folder]))
 
 
 def errors_of(folder: Path, table: str) -> list[str]:
     return [str(one) for one in problems_of(folder, table) if one.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("""'{"method": "mtp", "num_spec_tokens": 1}'""", "takes no key num_spec_tokens"),
+        ("""'{"method": "mtp", "num_speculative_tokens": 1}'""", ""),
+    ],
+)
+def test_a_key_that_a_version_does_not_have_is_an_error_of_its_entry(tmp_path: Path, flag: str, words: str) -> None:
+    table = f"""[engines.vllm]\nversions = ">=0.20"\nflags = {{ "--speculative-config" = {flag} }}"""
+
+    found = [one for one in errors_of(tmp_path, table) if "takes no key" in one]
+
+    assert (words in found[0]) if words else not found
 
 
 def test_no_entry_of_ours_names_a_flag_a_value_or_a_variable_that_a_recorded_version_lacks() -> None:
@@ -100,5 +105,11 @@ def test_of_several_spellings_the_one_that_a_version_has_counts(tmp_path: Path) 
     assert told == ["mine: sglang 0.3.4: has no --cuda-graph-max-bs"]
 
 
-def test_a_key_inside_of_a_json_flag_is_the_flags_own_business(tmp_path: Path) -> None:
-    assert errors_of(tmp_path, '[engines.vllm]\nflags = { "--compilation-config.cudagraph_mode" = "FULL" }') == []
+def test_a_key_inside_of_a_json_flag_is_held_against_the_versions_that_have_it(tmp_path: Path) -> None:
+    flags = 'flags = { "--compilation-config.cudagraph_mode" = "FULL" }'
+
+    refused, left_out = errors_of(tmp_path, f"[engines.vllm]\n{flags}")
+
+    assert "0.9.0: --compilation-config.cudagraph_mode takes no key cudagraph_mode; 0.10.1.1 is the first" in refused
+    assert "0.9.2 to 0.10.0: --compilation-config.cudagraph_mode takes no key cudagraph_mode, and leaves" in left_out
+    assert errors_of(tmp_path, f'[engines.vllm]\nversions = ">=0.11"\n{flags}') == []

@@ -13,20 +13,16 @@ from assay.catalogue.reported import reported
 from assay.flags.history import DATA
 from assay.plan.fold import fold
 from assay.store.reader import read_events
+from tests.unit.entry_files import HEAD
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ENTRY = """
-id = "mine"
-title = "Mine"
-tier = 1
-numerics = "exact"
-predicted = [0.0, 0.1]
-mechanism = "m"
-risk = "r"
-[engines.{engine}]
+ENTRY = (
+    HEAD
+    + """[engines.{engine}]
 flags = {{ "{flag}" = 64 }}
 verify = "{verify}"
 """
+)
 FLAG = {"vllm": "--max-num-seqs", "sglang": "--max-running-requests", "llamacpp": "--parallel"}
 
 

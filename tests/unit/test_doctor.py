@@ -347,29 +347,71 @@ def test_words_that_a_shell_fills_in_are_listed_as_not_decided() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "nearest"),
+    ("given", "kind", "told"),
     [
-        ("""--compilation-config '{"level": 3}'""", None),
-        ("--compilation-config.bogus 1", None),
-        ("""--attention-config '{"bakend": "FLASHINFER"}'""", "backend"),
-        ("""--speculative-config '{"num_spec_tokens": 5}'""", "num_speculative_tokens"),
-        ("""--kv-transfer-config '{"foo": 1}'""", None),
-        ("-O9", None),
+        ("""--compilation-config '{"level": 3}'""", "renamed", "0.17.0 was the last checked version that has it"),
+        ("--compilation-config.bogus 1", "unknown", "takes no key bogus"),
+        ("""--attention-config '{"bakend": "FLASHINFER"}'""", "unknown", "nearest: backend"),
+        ("""--speculative-config '{"num_spec_tokens": 5}'""", "unknown", "nearest: num_speculative_tokens"),
+        ("""--kv-transfer-config '{"foo": 1}'""", "unknown", "takes no key foo"),
+        ("--compilation-config.pass_config.enable_sp true", "removed", "0.31.0 was the last checked version"),
+        ("""-cc.pass_config '{"fuse_norm_quan": true}'""", "unknown", "nearest: pass_config.fuse_norm_quant"),
+        ("""--compilation-config '{"static_forward_context": {}}'""", "unknown", "takes no key static_forward_context"),
     ],
 )
-def test_a_key_that_the_class_of_a_flag_does_not_have_is_an_error(given: str, nearest: str | None) -> None:
+def test_a_key_that_the_class_of_a_flag_does_not_have_is_an_error(given: str, kind: str, told: str) -> None:
     report = ask(f"vllm serve M {given}", engine_version="0.32.0")
 
+    assert (one(report, kind).severity, report.clean) == ("error", [])
+    assert told in one(report, kind).what
+
+
+def test_a_level_that_is_none_is_an_error() -> None:
+    report = ask("vllm serve M -O9", engine_version="0.32.0")
+
     assert (one(report, "bad-value").severity, report.clean) == ("error", [])
-    assert nearest is None or f"nearest: {nearest}" in one(report, "bad-value").what
+
+
+@pytest.mark.parametrize(
+    ("version", "severity", "told"),
+    [
+        ("0.9.0", "error", "takes no key kv_conector; nearest: kv_connector"),
+        ("0.11.0", "warning", "and leaves it out; nearest: kv_connector"),
+        ("0.16.0", "error", "takes no key kv_conector; nearest: kv_connector"),
+        ("0.34.0", "warning", "0.34.0 itself was not read"),
+    ],
+)
+def test_a_key_that_a_version_leaves_out_and_one_of_a_version_that_was_not_read_are_warnings(
+    version: str, severity: str, told: str
+) -> None:
+    report = ask("""vllm serve M --kv-transfer-config '{"kv_conector": "x"}'""", engine_version=version)
+
+    assert one(report, "unknown").severity == severity
+    assert told in one(report, "unknown").what
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        """--kv-transfer-config '{"kv_connector_extra_config": {"anything": {"at": "all"}}}'""",
+        """--limit-mm-per-prompt '{"image": 4, "thermal": 1}'""",
+        """--hf-overrides '{"anything": 1}'""",
+        "--compilation-config.inductor_compile_config.anything true",
+        "--compilation-config.cudagraph_capture_sizes+ 1,2",
+        "--speculative-config $SPEC",
+    ],
+)
+def test_what_is_in_an_object_of_no_known_class_is_not_judged(given: str) -> None:
+    assert ask(f"vllm serve M {given}", engine_version="0.33.0").findings == []
 
 
 @pytest.mark.parametrize(
     ("given", "version", "reason"),
     [
         ("""--speculative-config '{"num_speculative_tokens": 5}'""", "0.32.0", "values inside were not checked"),
-        ("""--speculative-config '{"num_spec_tokens": 5}'""", "0.26.0", "keys and values inside were not checked"),
+        ("""--mm-processor-kwargs '{"num_crops": 5}'""", "0.26.0", "keys and values inside were not checked"),
         ("--compilation-config.mode 3", "0.32.0", "values inside were not checked"),
+        ("-O.level 3", "0.11.0", "values inside were not checked"),
         ("--speculative-config eagle", "0.26.0", "a word in place of JSON was not checked"),
     ],
 )
@@ -382,6 +424,70 @@ def test_what_is_inside_of_json_and_was_not_checked_is_not_counted_as_right(
     assert [each.reason for each in report.undecided] == [reason]
 
 
+def test_pairs_in_place_of_json_are_told_with_the_json_that_they_are() -> None:
+    command = "vllm serve M --limit-mm-per-prompt image=5,video=2"
+
+    found = one(ask(command, engine_version="0.11.0"), "bad-value")
+
+    assert (found.severity, found.replacement) == ("error", """--limit-mm-per-prompt '{"image": 5, "video": 2}'""")
+    assert ask(command, engine_version="0.9.2").findings == []
+
+
+COMPOSE = """
+services:
+  web:
+    image: nginx:1.27
+    command: nginx
+  llm:
+    image: vllm/vllm-openai:v0.14.0
+    environment: [VLLM_USE_V1=0]
+    command: >
+      --model org/model
+      --swap-space 8 --foo
+"""
+POD = """
+kind: Pod
+spec:
+  containers:
+  - name: llm
+    image: lmsysorg/sglang:v0.5.9
+    env:
+    - {name: SGLANG_ENABLE_SPEC_V2, value: "1"}
+    command: ["python3", "-m", "sglang.launch_server"]
+    args: ["--model-path", "org/model", "--tp", "8", "--foo"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "version", "variable"),
+    [(COMPOSE, "vllm", "0.14.0", "VLLM_USE_V1"), (POD, "sglang", "0.5.9", "SGLANG_ENABLE_SPEC_V2")],
+)
+def test_a_container_that_a_file_describes_is_read_as_the_command_that_it_is(
+    text: str, engine: str, version: str, variable: str
+) -> None:
+    report = ask(text)
+
+    assert (report.engine, report.version, report.model) == (engine, version, "org/model")
+    assert [one.flags for one in report.findings if one.kind == "unknown"] == [["--foo"]]
+    assert list(report.launch.environment) == [variable]
+
+
+@pytest.mark.parametrize(
+    "text", ["image: x\ncommand: [a", "image: &a [*a]\nargs: *a", "image: nginx:1\ncommand: nginx"]
+)
+def test_a_file_that_describes_no_engine_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        ask(text)
+
+
+def test_an_engine_that_is_elsewhere_or_installed_for_the_command_is_not_sought_here() -> None:
+    for command, version_from in (
+        ("ssh box vllm serve M", "newest recorded version"),
+        ("uv run --with vllm==0.20.0 vllm serve M", "vllm==0.20.0 of the command"),
+    ):
+        assert doctor(Question(words=[command])).version_from == version_from
+
+
 @pytest.mark.parametrize("value", ['{"level": 3', 'level": 3}', "{level: 3}", "[1, 2"])
 def test_json_that_is_none_is_an_error(value: str) -> None:
     report = doctor(
@@ -391,6 +497,25 @@ def test_json_that_is_none_is_an_error(value: str) -> None:
     )
 
     assert one(report, "bad-value").severity == "error"
+
+
+@pytest.mark.parametrize("value", ["{method:ngram}", "{'method':'ngram'}"])
+def test_json_that_a_shell_took_the_marks_from_is_told_how_to_be_written(value: str) -> None:
+    words = ["vllm", "serve", "M", "--speculative-config", value]
+
+    found = one(doctor(Question(words=words, engine_version="0.20.0", ask_installed=False)), "bad-value")
+
+    assert "the whole in single ones" in found.remedy
+
+
+def test_words_in_place_of_a_number_of_layers_are_taken_and_flags_of_an_older_build_have_their_new_form() -> None:
+    report = ask("llama-server -m m.gguf -ngl all --no-mmap", engine_version="11549")
+
+    assert [(each.kind, each.replacement) for each in report.findings] == [("renamed", "--load-mode none")]
+
+
+def test_the_beginning_of_a_flag_is_near_to_it() -> None:
+    assert one(ask("trtllm-serve M --tp 8", engine_version="1.1.0"), "unknown").replacement == "--tp_size"
 
 
 def test_a_rule_names_the_newest_wheel_that_it_was_read_in() -> None:

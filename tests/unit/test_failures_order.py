@@ -120,3 +120,42 @@ def test_an_exception_logged_by_its_representation_is_an_exception() -> None:
     found = told("ERROR 01-01 10:00:00 engine.py:1] IndexError('tuple index out of range')\n")
 
     assert found.cause == Cause.ENGINE_ASSERTION
+
+
+def test_the_listing_of_a_notebook_around_a_call_is_no_evidence() -> None:
+    found = told(
+        "ValueError                                Traceback (most recent call last)\n"
+        "File /site/vllm/entrypoints/llm.py:230, in LLM.__init__(self, model, tokenizer, skip_tokenizer_init)\n"
+        "    229 raise OSError('No space left on device')\n"
+        "--> 230 self.engine = start()\n"
+        "File /site/vllm/model_executor/models/otter.py:7, in Otter.load_weights(self, weights)\n"
+        "ValueError: otters\n"
+    )
+
+    assert (found.stage, found.cause) == ("weights", Cause.UNKNOWN)
+    assert found.quote == "ValueError: otters"
+
+
+def test_an_exception_that_is_raised_again_is_placed_by_its_callers() -> None:
+    raised = (
+        "Traceback (most recent call last):\n"
+        '  File "/site/vllm/worker/model_runner.py", line 7, in execute_model\n'
+        "    swim()\n"
+        "IndexError: list index out of range\n"
+    )
+    again = (
+        "\nThe above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/site/vllm/worker/worker.py", line 7, in determine_num_available_blocks\n'
+        "    self.model_runner.profile_run()\n"
+        "IndexError: list index out of range\n"
+    )
+
+    assert told(raised).stage == "under-load"
+    assert told(raised + again).stage == "warm-up"
+
+
+def test_what_a_terminal_drew_around_a_message_is_no_part_of_it() -> None:
+    found = told("│ ModuleNotFoundError: No module named 'otterattention'      │\n")
+
+    assert found.cause == Cause.MISSING_DEPENDENCY

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from benchmarks.flag_histories import spans, vllm
 from benchmarks.flag_histories.consumers import mark_dead
+from benchmarks.flag_histories.objects import keys_of
 from benchmarks.flag_histories.variables import names_in, with_version
+
+from assay.flags.object_history import lives
 
 CONFIG = """
 from dataclasses import field
@@ -181,3 +184,122 @@ def test_environment_variables_join_the_table_by_runs_of_versions(tmp_path: Path
     assert with_version(table, ["1.0", "1.1", "1.2"], "1.2", {"VLLM_A", "VLLM_B"}) == (
         "variable\tversions\nVLLM_A\t1.0..1.2\nVLLM_B\t1.2\nVLLM_OLD\t1.0\n"
     )
+
+
+CLASSES = """
+from {origin} import dataclass
+
+@config
+@dataclass{mark}
+class PassConfig:
+    fuse: bool = Field(default=None)
+
+@config
+@dataclass{mark}
+class CompilationConfig:
+    mode: int | None = None
+    passes: "Optional[PassConfig]" = None
+    either: dict[str, Any] | PassConfig = None
+    traced: set[str] = field(default_factory=set, init=False)
+    many: ClassVar[int] = 3
+
+class SpeculativeConfig(CompilationConfig):
+    method: str = ""
+
+    def _validate_limit_per_prompt(cls, value):
+        for k, v in value.items():
+            if k == "video":
+                out[k] = PassConfig(**v)
+
+    def get_diff_sampling_param(self):
+        available_params = ["top_k", "top_p"]
+"""
+ENGINE_ARGUMENTS = """
+class EngineArgs:
+    compilation_config: CompilationConfig = None
+    speculative_config: dict[str, Any] | None = None
+    hf_overrides: dict[str, Any] = None
+
+    def create_speculative_config(self):
+        {read}
+        return SpeculativeConfig(**{{k.replace("-", "_"): v for k, v in self.speculative_config.items()}})
+"""
+
+
+def objects(folder: Path, *, origin: str = "pydantic.dataclasses", mark: str = "", read: str = "TypeAdapter()") -> Any:
+    text = CLASSES.format(origin=origin, mark=mark).replace("class Spec", "@config\nclass Spec")
+    return keys_of("vllm", package(folder, config__all=text, engine__arg_utils=ENGINE_ARGUMENTS.format(read=read)))
+
+
+def test_the_objects_of_json_flags_are_read_with_the_objects_in_them(tmp_path: Path) -> None:
+    assert objects(tmp_path) == {
+        "--compilation-config": {"class": "CompilationConfig"},
+        "--limit-mm-per-prompt": {"class": "limit_mm_per_prompt"},
+        "--override-generation-config": {"class": "override_generation_config"},
+        "--speculative-config": {"class": "SpeculativeConfig"},
+        "CompilationConfig": {"extra": "ignored"},
+        "CompilationConfig.either": {},
+        "CompilationConfig.mode": {},
+        "CompilationConfig.passes": {"class": "PassConfig"},
+        "PassConfig": {"extra": "ignored"},
+        "PassConfig.fuse": {},
+        "SpeculativeConfig": {"extra": "refused", "dashes": True},
+        "SpeculativeConfig.either": {},
+        "SpeculativeConfig.method": {},
+        "SpeculativeConfig.mode": {},
+        "SpeculativeConfig.passes": {"class": "PassConfig"},
+        "limit_mm_per_prompt": {"extra": "taken"},
+        "limit_mm_per_prompt.video": {"class": "PassConfig"},
+        "override_generation_config": {"extra": "ignored"},
+        "override_generation_config.top_k": {},
+        "override_generation_config.top_p": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "extra"),
+    [
+        ({}, "ignored"),
+        ({"mark": "(config=ConfigDict(extra='forbid'))"}, "refused"),
+        ({"mark": "(config=ConfigDict(extra='allow'))"}, "taken"),
+        ({"origin": "dataclasses"}, "ignored"),
+        ({"origin": "dataclasses", "read": "json.loads(text)"}, "refused"),
+    ],
+)
+def test_what_becomes_of_other_keys_hangs_on_how_a_class_is_declared(
+    tmp_path: Path, given: dict[str, str], extra: str
+) -> None:
+    assert objects(tmp_path, **given)["CompilationConfig"]["extra"] == extra
+
+
+def test_the_objects_of_sglang_are_read_where_their_keys_are_checked(tmp_path: Path) -> None:
+    package(
+        tmp_path / "srt",
+        server_args="cuda_graph_config = limit_mm_data_per_request = 1\nallowed_modalities = {'image'}\n",
+        model_executor__cuda_graph_config="class Phase:\n    ONE = 'one'\n"
+        "ALLOWED_KEYS_PER_PHASE = {Phase.ONE: ('bs',)}\n",
+        sampling__sampling_params="class SamplingParams:\n    def __init__(self, top_k=1): ...\n",
+    )
+
+    assert keys_of("sglang", tmp_path) == {
+        "--cuda-graph-config": {"class": "cuda_graph_config"},
+        "--limit-mm-data-per-request": {"class": "limit_mm_data_per_request"},
+        "cuda_graph_config": {"extra": "refused"},
+        "cuda_graph_config.one": {"class": "cuda_graph_config_one"},
+        "cuda_graph_config_one": {"extra": "refused"},
+        "cuda_graph_config_one.bs": {},
+        "limit_mm_data_per_request": {"extra": "refused"},
+        "limit_mm_data_per_request.image": {},
+    }
+
+
+@pytest.mark.parametrize(("engine", "at_least"), [("vllm", 29), ("sglang", 36)])
+def test_every_class_that_is_recorded_is_known_with_its_keys(engine: str, at_least: int) -> None:
+    past = lives(engine)
+    rows = {version: past.at(version) for version in past.checked}
+
+    assert len(past.checked) >= at_least
+    for at in rows.values():
+        named = {row["class"] for row in at.values() if "class" in row}
+        assert named <= {name for name, row in at.items() if "extra" in row}
+        assert all(any(name.startswith(f"{one}.") for name in at) for one in named)

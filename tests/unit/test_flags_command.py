@@ -49,6 +49,19 @@ def flags(*words: str, engine: str | None = None) -> dict[str, list[str]]:
         ("srun -N 1 --gpus 8 python -m sglang.launch_server --tp 8", "sglang", "python -m sglang.launch_server"),
         ("export A=1 && cd /x; vllm serve M > log.txt 2>&1 &", "vllm", "vllm serve"),
         ("bash -c 'source env; vllm serve M --port 1'", "vllm", "vllm serve"),
+        ("torchrun --nproc-per-node 8 -m sglang.launch_server --tp 8", "sglang", "python -m sglang.launch_server"),
+        ("/v/bin/torchrun --standalone -m sglang.launch_server", "sglang", "/v/bin/python -m sglang.launch_server"),
+        (f"python3 -m torch.distributed.run -m {CLI} serve M", "vllm", f"python -m {CLI} serve"),
+        ("accelerate launch -m sglang.launch_server", "sglang", "python -m sglang.launch_server"),
+        ("tmux new-session -d -s srv 'vllm serve M 2>&1 | tee log'", "vllm", "vllm serve"),
+        ("tmux new -d -s srv vllm serve M --port 1", "vllm", "vllm serve"),
+        ("tmux send-keys -t srv 'vllm serve M' C-m", "vllm", "vllm serve"),
+        ("screen -dmS srv bash -c 'vllm serve M'", "vllm", "vllm serve"),
+        ("ssh me@box 'cd /x && vllm serve M'", "vllm", "vllm serve"),
+        ("sbatch --gpus 8 --wrap='vllm serve M --port 1'", "vllm", "vllm serve"),
+        ("if true; then vllm serve M; fi", "vllm", "vllm serve"),
+        ("echo 'vllm serve N' && vllm serve M \\", "vllm", "vllm serve"),
+        ("vllm serve M `\n --port 1 ^\n --seed 2", "vllm", "vllm serve"),
     ],
 )  # fmt: skip
 def test_an_engine_is_found_whatever_stands_before_it(command: str, engine: str, program: str) -> None:
@@ -100,10 +113,112 @@ def test_a_given_entrypoint_replaces_that_of_the_image() -> None:
         ("lmsysorg/sglang:v0.5.12.post1-cu130", "sglang", "0.5.12.post1"),
         ("lmsysorg/sglang:latest", "sglang", None),
         ("registry:5000/mine:v3.1", "vllm", None),
+        ("registry:5000/vllm/vllm-openai", "vllm", None),
+        ("docker://vllm/vllm-openai:v0.11.0", "vllm", "0.11.0"),
+        ("/images/sglang_v0.5.9.sif", "sglang", "0.5.9"),
+        ("mine_v0.5.9.sif", "sglang", None),
     ],
 )
 def test_the_tag_of_an_engines_own_image_names_its_version(image: str, engine: str, version: str | None) -> None:
     assert image_version(image, dialects()[engine]) == version
+
+
+@pytest.mark.parametrize(
+    ("command", "image", "environment", "wrapper"),
+    [
+        ("singularity exec --nv -B /a:/b vllm-openai_v0.11.0.sif vllm serve M --port 1", "vllm-openai_v0.11.0.sif", {},
+         ["singularity", "exec"]),
+        ("C=3 APPTAINERENV_A=1 apptainer run --nv --env B=2 docker://vllm/vllm-openai:v0.11.0 M --port 1",
+         "docker://vllm/vllm-openai:v0.11.0", {"A": "1", "B": "2", "C": "3"}, ["apptainer", "run"]),
+        ("srun --container-image=vllm/vllm-openai:v0.11.0 vllm serve M --port 1", "vllm/vllm-openai:v0.11.0", {},
+         ["srun", "--container-image=vllm/vllm-openai:v0.11.0"]),
+    ],
+)  # fmt: skip
+def test_containers_of_clusters_are_looked_into(
+    command: str, image: str, environment: dict[str, str], wrapper: list[str]
+) -> None:
+    seen = read(command)
+
+    assert (seen.engine, seen.image, seen.environment, seen.wrapper) == ("vllm", image, environment, wrapper)
+    assert (seen.positionals, [flag.written for flag in seen.flags]) == (["M"], ["--port 1"])
+
+
+@pytest.mark.parametrize(
+    ("command", "wrapper"),
+    [
+        ("ssh me@box 'vllm serve M'", ["ssh", "me@box"]),
+        ("numactl -N 0 bash -c 'nice vllm serve M'", ["numactl", "-N", "0", "nice"]),
+        ("torchrun --nproc-per-node 8 -m sglang.launch_server", ["torchrun", "--nproc-per-node", "8"]),
+    ],
+)
+def test_what_stands_before_the_engine_is_kept_through_every_text(command: str, wrapper: list[str]) -> None:
+    assert read(command).wrapper == wrapper
+
+
+def test_a_container_program_does_not_start_what_an_image_would_start_by_itself() -> None:
+    with pytest.raises(UsageError, match="no known engine"):
+        parse(["singularity exec vllm-openai_v0.11.0.sif --model M"])
+
+
+@pytest.mark.parametrize(
+    ("script", "seen"),
+    [
+        ("M=org/model\nTP=4\nvllm serve $M --tensor-parallel-size ${TP}", ["--tensor-parallel-size 4"]),
+        ('ARGS="--port 1 --seed 2"; vllm serve org/model $ARGS', ["--port 1", "--seed 2"]),
+        ('export A="--port 1"; B="$A --seed 2"\nnohup vllm serve org/model $B &', ["--port 1", "--seed 2"]),
+        ('A=(--port 1\n  --seed 2)\nA+=(--enforce-eager)\nvllm serve org/model "${A[@]}"',
+         ["--port 1", "--seed 2", "--enforce-eager"]),
+        ('CMD="vllm serve org/model --port 1"\n$CMD', ["--port 1"]),
+        ("docker run -e P=1 --entrypoint bash vllm/vllm-openai:v0.20.0 -c 'vllm serve org/model --port $P'",
+         ["--port 1"]),
+        ("vllm serve org/model --port $PORT", ["--port $PORT"]),
+        ("PORT=1 vllm serve org/model --port $PORT", ["--port $PORT"]),
+        ('P="/x y/z"; vllm serve org/model --chat-template $P', ["--chat-template /x y/z"]),
+    ],
+)  # fmt: skip
+def test_what_a_script_sets_stands_where_it_uses_it(script: str, seen: list[str]) -> None:
+    found = read(script)
+
+    assert (found.positionals, [flag.written for flag in found.flags]) == (["org/model"], seen)
+
+
+@pytest.mark.parametrize("mark", ["\\", "`", "^"])
+def test_a_line_goes_on_as_any_system_says_it(mark: str) -> None:
+    assert flags(f"vllm serve M {mark}\n  --port 1 {mark}\r\n  --seed 2") == {"--port": ["1"], "--seed": ["2"]}
+
+
+def test_the_return_key_that_a_terminal_is_told_to_press_is_no_part_of_a_flag() -> None:
+    assert flags("screen -S x -X stuff 'vllm serve M --enforce-eager\\n'") == {"--enforce-eager": []}
+
+
+def test_variables_that_double_each_time_stay_short() -> None:
+    doubling = "".join(f'A{number + 1}="$A{number}$A{number}"\n' for number in range(40))
+
+    assert len(read(f"A0=x\n{doubling}vllm serve M --seed $A40").flags[0].values[0]) <= 20_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['["vllm", "serve", "M", "--port", "1"]', 'command: ["vllm", "serve", "M", "--port", "1"]',
+     'CMD ["vllm",\n  "serve", "M", "--port", "1"]'],
+)  # fmt: skip
+def test_a_command_is_read_as_files_of_containers_write_it(text: str) -> None:
+    seen = read(text)
+
+    assert (seen.engine, seen.positionals, [flag.written for flag in seen.flags]) == ("vllm", ["M"], ["--port 1"])
+
+
+@pytest.mark.parametrize(
+    ("command", "version"),
+    [
+        ("uv run --with vllm==0.11.0 vllm serve M", "0.11.0"),
+        ("uvx --from=vllm[audio]==0.11.0 vllm serve M", "0.11.0"),
+        ("uvx vllm serve M", None),
+    ],
+)
+def test_the_version_that_a_command_has_installed_is_known(command: str, version: str | None) -> None:
+    assert parse([command]).required == version
+    assert read(command).environment == {}
 
 
 def test_words_belong_to_flags_by_what_the_engine_takes() -> None:

@@ -135,6 +135,15 @@ def test_entries_that_repeat_each_other_without_end_are_soon_told(tmp_path: Path
     assert len(report.undecided) + len(report.findings) < 30
 
 
+def test_a_file_of_thousands_of_secrets_is_told_without_one_of_them(tmp_path: Path) -> None:
+    lines = [f"x{number}_api_key: valuexyz{number:06d}\n" for number in range(5000)]
+
+    report = asked(tmp_path, "".join([*lines, "max_batch_size: valuexyz000007-valuexyz000008\n"]), "1.2.0")
+
+    assert "valuexyz" not in report.model_dump_json()
+    assert any("[redacted]-[redacted]" in one.what for one in report.findings)
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yml")
     report = doctor(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from benchmarks.verdicts.soak_errors import ended
 
 from assay.plan.fold import fold
 from assay.plan.forecast import describe_next
 from assay.plan.next_step import next_step
 from assay.plan.soak_counts import MAX_TRIES
+from assay.plan.soak_reports import not_shown_stable
 from assay.plan.soaking import due_s, peak
 from assay.records.event import Event
-from assay.records.run import Purpose, RunIntent
+from assay.records.run import Purpose, RunIntent, RunOutcome
 from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import CampaignSpec, LoadPoint, Workload
 from assay.records.state import CampaignState
@@ -191,37 +194,90 @@ def test_an_arm_that_fails_as_its_reference_is_hardly_ever_blamed_at_any_look() 
     assert ended(0.06, 0.02, arms=400).blamed > 0.9 * 400
 
 
-def test_a_reference_that_cannot_be_soaked_excuses_no_failed_request() -> None:
-    journal = start([hypothesis("good")], spec())
-    world = in_order(good=[fails(1)], base=[RESTS])
-    while not soaked(journal.state):
-        advance(journal, world)
-    spent = journal.state.spent_s
-    tight = journal.state.spec.budget.model_copy(update={"total_s": spent + 99.0})
-    short = journal.state.spec.model_copy(update={"budget": tight})
-    journal.state = journal.state.model_copy(update={"spec": short})
-    drive(journal, world)
+NEVER_STEADY = RESTS.model_copy(update={"problem": "steady: never"})
 
-    assert kinds(journal.state) == {"good": "unstable"}
-    assert "the reference was not soaked" in journal.state.verdicts["good"].reason
+
+def test_a_reference_that_cannot_be_soaked_excuses_no_failed_request() -> None:
+    state = played(in_order(good=[fails(1)], base=[NEVER_STEADY]))
+
+    assert kinds(state) == {"good": "unstable"}
+    assert "the reference was not soaked" in state.verdicts["good"].reason
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], *MAX_TRIES * [[]]]
+
+
+def test_growth_beside_a_reference_that_cannot_be_soaked_makes_nothing_unstable_and_is_told() -> None:
+    state = played(in_order(good=[grows()], base=[NEVER_STEADY]))
+
+    assert kinds(state) == {"good": "adopted"}
+    assert "memory of the server grows (+120 MiB/min" in state.verdicts["good"].reason
+    assert "its reference was not soaked" in state.verdicts["good"].reason
+
+
+@pytest.mark.parametrize("seen", [grows(), fails(20)])
+def test_a_reference_that_dies_in_its_soak_blames_nobody_ends_no_campaign_and_is_told(seen: Soak) -> None:
+    dead = RESTS.model_copy(update={"died": "host-oom at stage under-load: Killed, 20 s into a soak at peak load"})
+    state = campaign({LEAKS: seen, frozenset(): dead})
+
+    assert kinds(state) == {"good": "adopted"}
+    assert "its reference died in its own: host-oom at stage under-load" in state.verdicts["good"].reason
+    assert state.headline is not None
+    assert state.headline.confirmed
+    assert [deltas for _, _, deltas in soaked(state)] == [["good"], []]
+    assert "its reference died in its own" in str(not_shown_stable(state, state.stack, []))
+    assert not_shown_stable(campaign(), ["good"], []) is None
+
+
+def calibrated() -> CampaignState:
+    journal = start([hypothesis("good")], spec())
+    while journal.state.calibration is None:
+        advance(journal, World(effects=GOOD, run_sd=0.005))
+    return journal.state
+
+
+def within(state: CampaignState, total_s: float) -> CampaignState:
+    budget = state.spec.budget.model_copy(update={"total_s": total_s})
+    return state.model_copy(update={"spec": state.spec.model_copy(update={"budget": budget})})
 
 
 def test_a_soak_leaves_the_confirmation_its_time() -> None:
-    """With every run at 10 s: one second less than run, closing run, confirmation and soak take, and it is left out."""
+    """Every run at 10 s: a second less than run, closing run, confirmation and both soaks take, and it is left out."""
+    state = calibrated()
+    needed = state.spent_s + 10.0 * (2 + 2 * state.spec.budget.confirmation_brackets + 1) + 2 * SOAK_S
+
+    assert due_s(within(state, needed), ["good"], []) == SOAK_S
+    assert due_s(within(state, needed - 1), ["good"], []) == 0.0
+
+
+def test_beside_a_reference_that_was_soaked_a_soak_takes_its_own_time_alone() -> None:
     journal = start([hypothesis("good")], spec())
-    world = World(effects=GOOD, run_sd=0.005)
-    while journal.state.calibration is None:
+    world = World(effects=GOOD, run_sd=0.005, soak=soaking({LEAKS: grows(), frozenset(): grows()}))
+    while len(soaked(journal.state)) < 2:
         advance(journal, world)
     state = journal.state
     needed = state.spent_s + 10.0 * (2 + 2 * state.spec.budget.confirmation_brackets + 1) + SOAK_S
 
-    def due(total_s: float) -> float:
-        budget = state.spec.budget.model_copy(update={"total_s": total_s})
-        asked = state.spec.model_copy(update={"budget": budget})
-        return due_s(state.model_copy(update={"spec": asked}), ["good"], [])
+    assert due_s(within(state, needed), ["other"], []) == SOAK_S
+    assert due_s(within(state, needed - 1), ["other"], []) == 0.0
 
-    assert due(needed) == SOAK_S
-    assert due(needed - 1) == 0.0
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed(World):
+    """A world in which a soak takes its time, and a tenth more until its load is steady."""
+
+    def answer(self, intent: RunIntent, state: CampaignState) -> RunOutcome:
+        found = World.answer(self, intent, state)
+        return found.model_copy(update={"duration_s": found.duration_s + 1.1 * intent.soak_s})
+
+
+def test_no_budget_is_so_tight_that_a_candidate_is_blamed_for_what_the_baseline_does_too() -> None:
+    world = Timed(effects=GOOD, run_sd=0.005, soak=soaking({LEAKS: grows(), frozenset(): grows()}))
+    ends = [played(world, total_s=float(total_s)) for total_s in range(100, 340, 8)]
+
+    tested = [end for end in ends if "good" in end.verdicts and end.verdicts["good"].kind != "undecided"]
+    assert {kind for end in tested for kind in kinds(end).values()} == {"adopted"}
+    assert {len(soaked(end)) for end in tested} == {0, 2}  # of both, or of none
+    reasons = [end.verdicts["good"].reason for end in tested if not soaked(end)]
+    assert all("not soaked: no time: the budget had no 60 s left for it and for its" in reason for reason in reasons)
 
 
 def interrupted(times: int) -> CampaignState:
@@ -266,7 +322,10 @@ def test_a_soak_whose_time_is_not_left_is_not_begun_and_that_is_told() -> None:
 
     assert soaked(state) == []
     assert kinds(state) == {"good": "adopted"}
-    assert "not soaked: the budget had no 7200 s left for it" in state.verdicts["good"].reason
+    assert (
+        "not soaked: no time: the budget had no 14400 s left for it and for its reference"
+        in state.verdicts["good"].reason
+    )
     assert state.headline is not None
     assert "not soaked" in state.headline.sentence
 
@@ -278,7 +337,7 @@ def test_with_one_bracket_only_the_reference_that_closes_it_is_soaked() -> None:
 
 
 def test_a_soak_that_says_nothing_is_tried_again_and_then_told() -> None:
-    state = campaign({LEAKS: RESTS.model_copy(update={"problem": "steady: never"})}, composition_brackets=3)
+    state = campaign({LEAKS: NEVER_STEADY}, composition_brackets=3)
 
     assert kinds(state) == {"good": "adopted"}
     assert "not soaked: steady: never" in state.verdicts["good"].reason

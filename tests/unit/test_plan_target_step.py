@@ -77,6 +77,17 @@ def test_scheduling_is_read_from_version_and_command(engine: str, version: str, 
     assert served.host.scheduling == scheduling
 
 
+def test_keys_of_json_flags_reach_the_estimate_as_flags_of_their_own() -> None:
+    build = EngineBuild(engine="vllm", argv=["vllm"], version="0.26.0", source="PATH", flags=[])
+    flags: Flags = {"-cc.mode": 0, "-cc.cudagraph_mode": "FULL_DECODE_ONLY"}
+
+    served = served_of(CampaignSpec(target=Target(engine="vllm", flags=flags)), build)
+
+    assert served is not None
+    assert served.host is not None
+    assert (served.host.graphs, served.host.compiles) == ("decode", False)
+
+
 def test_controls_lose_what_the_target_overlaps_and_captures() -> None:
     load = Workload(concurrency=64, input_tokens=(256, 256), output_tokens=(224, 224))
     host = Host(engine="vllm", why="a test")
@@ -96,14 +107,19 @@ def test_controls_lose_what_the_target_overlaps_and_captures() -> None:
 
 def test_random_weights_are_taken_to_choose_experts_unevenly() -> None:
     build = EngineBuild(engine="vllm", argv=["vllm"], version="0.26.0", source="PATH", flags=[])
-    declared, plain = (
-        served_of(CampaignSpec(target=Target(engine="vllm", random_weights=is_random)), build)
-        for is_random in (True, False)
+    declared, asked_for, plain = (
+        served_of(CampaignSpec(target=target), build)
+        for target in (
+            Target(engine="vllm", random_weights=True),
+            Target(engine="vllm", flags={"--load-format": "dummy"}),
+            Target(engine="vllm"),
+        )
     )
     assert declared is not None
+    assert asked_for is not None
     assert plain is not None
 
-    assert declared.routing == RANDOM_WEIGHTS
+    assert declared.routing == asked_for.routing == RANDOM_WEIGHTS
     assert plain.routing is None
 
 

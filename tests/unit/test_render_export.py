@@ -89,6 +89,16 @@ def test_a_command_without_a_model_file_can_be_exported() -> None:
     assert "volumes" not in service
 
 
+@pytest.mark.parametrize("kind", ["shell", "compose", "kubernetes"])
+def test_a_note_that_quotes_a_server_stays_in_its_comment(kind: str) -> None:
+    noted = export(kind, ARGV, {}, not_shown_stable="3 failed, the first: http-500\r\nrm -rf /\u2028x: \x1b[2J")
+
+    assert noted.splitlines()[1:] == export(kind, ARGV, {}).splitlines()
+    assert noted.startswith(
+        "# NOT SHOWN TO BE STABLE: 3 failed, the first: http-500 rm -rf / x: \N{REPLACEMENT CHARACTER}[2J\n"
+    )
+
+
 def test_json_says_that_the_server_listens_on_loopback() -> None:
     found = json.loads(export("json", ARGV, {"A": "1"}))
     assert (found["argv"], found["env"]) == (ARGV, {"A": "1"})

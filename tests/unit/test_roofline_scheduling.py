@@ -85,6 +85,18 @@ def test_other_engines(engine: str, version: str | None, flags: dict[str, Any], 
         ({"--compilation-config": {"cudagraph_mode": "NONE"}}, "none"),
         ({"--compilation-config": "3"}, "all"),
         ({"--compilation-config": "no JSON"}, "all"),
+        ({"--compilation-config.cudagraph_mode": "FULL_DECODE_ONLY"}, "decode"),
+        ({"-cc.cudagraph_mode": "none"}, "none"),
+        ({"-cc.cudagraph_mode": "FULL", "-cc.mode": 0}, "all"),
+        ({"--compilation-config": '{"cudagraph_mode": "FULL"}', "-cc.cudagraph_mode": "NONE"}, "none"),
+        ({"--optimization-level": 0}, "none"),
+        ({"-O0": True}, "none"),
+        ({"-O": "0", "-cc.cudagraph_mode": "FULL"}, "all"),
+        ({"-O3": True}, "all"),
+        # Graphs in pieces need the compilation in pieces; vLLM drops them without a word on the command line.
+        ({"-cc.mode": 0}, "none"),
+        ({"--compilation-config": '{"mode": 1}'}, "none"),
+        ({"--compilation-config": '{"mode": "VLLM_COMPILE", "cudagraph_mode": "PIECEWISE"}'}, "all"),
     ],
 )
 def test_graphs_by_the_flags_of_vllm(flags: dict[str, Any], graphs: str) -> None:
@@ -115,6 +127,13 @@ def test_graphs_by_the_flags_of_sglang(flags: dict[str, Any], graphs: str) -> No
         ({"--compilation-config": {"mode": "NONE"}}, False),
         ({"--compilation-config": {"mode": 3}}, True),
         ({"--compilation-config": {"cudagraph_mode": "FULL"}}, True),
+        ({"--compilation-config.mode": 0}, False),
+        ({"-cc.mode": "NONE"}, False),
+        ({"-cc.mode": 3}, True),
+        ({"-O0": True}, False),
+        ({"-O3": True}, True),
+        ({"-O0": True, "-cc.mode": 3}, True),
+        ({"--compilation-config": "0"}, False),
     ],
 )
 def test_whether_vllm_compiles_by_its_flags(flags: dict[str, Any], compiles: bool) -> None:
@@ -156,3 +175,29 @@ def test_the_version_of_each_published_source_decides_how_it_scheduled() -> None
     assert {host.engine for host in found.values()} == {
         "vllm", "sglang", "trtllm", "trtllm-engine", "llamacpp", "lmdeploy", "gpt-fast",
     }  # fmt: skip
+
+
+def test_before_0_12_the_level_of_vllm_was_the_mode_itself() -> None:
+    assert host_of("vllm", "0.11.1", {"-O1": True}).graphs == "none"
+    assert host_of("vllm", "0.12.0", {"-O1": True}).graphs == "all"
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags", "decode", "prompts"),
+    [
+        ("vllm", {}, None, None),
+        ("vllm", {"--compilation-config": '{"cudagraph_capture_sizes": [1, 2, 832]}'}, 832, 832),
+        ("vllm", {"-cc.cudagraph_capture_sizes": "[8,64]"}, 64, 64),
+        ("vllm", {"--cudagraph-capture-sizes": "1 2 128"}, 128, 128),
+        ("vllm", {"--max-cudagraph-capture-size": 2048}, 2048, 2048),
+        ("sglang", {}, None, None),
+        ("sglang", {"--cuda-graph-bs-decode": "1 2 48", "--cuda-graph-bs-prefill": "256 2048"}, 48, 2048),
+        ("sglang", {"--cuda-graph-max-bs": 160, "--piecewise-cuda-graph-max-tokens": 4096}, 160, 4096),
+    ],
+)
+def test_the_largest_captured_step_is_read_where_a_flag_tells_it(
+    engine: str, flags: dict[str, Any], decode: int | None, prompts: int | None
+) -> None:
+    found = host_of(engine, None, flags)
+
+    assert (found.captured_decode_tokens, found.captured_prompt_tokens) == (decode, prompts)

@@ -87,6 +87,13 @@ def test_attention_of_decode_reads_every_cached_key_and_value_once():
     assert found.flops == pytest.approx(32 * 16 * 1001 * 2 * 32 * 256)
 
 
+def test_decode_adds_up_what_attention_split_in_a_kernel_of_its_own_and_prefill_does_not():
+    found = op(step.estimate(llama_8b(), box_of(), ONE, decode(16, 1000)), "attention.combine")
+    assert (found.calls, found.floor_s, found.bound) == (32, 0.0, "launch")
+    assert "attention.combine" in names(step.estimate(glm5(), box_of(), ONE, decode(1, 500)))
+    assert "attention.combine" not in names(step.estimate(llama_8b(), box_of(), ONE, prefill(1, 100)))
+
+
 def test_attention_of_prefill_is_causal():
     # 100 tokens after 50: 100 * 50 + 100 * 101 / 2 = 10,050 pairs, in 32 layers with 32 heads of 128 + 128.
     found = op(step.estimate(llama_8b(), box_of(), ONE, prefill(1, 100, context=50)), "attention.core")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from assay.engines.trtllm import Trtllm
-from assay.engines.trtllm_log import facts
+from assay.engines.trtllm_log import facts, fallbacks
 from assay.plan.proof import refuted
 from assay.records.base import Flags
 from assay.records.machine import EngineBuild
@@ -19,7 +19,8 @@ LOG = "\n".join(
         f"{STAMP}PyTorchConfig(extra_resource_managers={{}}, use_cuda_graph=True, cuda_graph_batch_sizes=[1, 2], "
         "cuda_graph_max_batch_size=32, disable_overlap_scheduler=True, attn_backend='TRTLLM', moe_backend='CUTLASS', "
         "sampler_type=<SamplerType.auto: 'auto'>, kv_cache_dtype='auto', stream_interval=1, allreduce_strategy='AUTO')",
-        f"{STAMP}ATTENTION RUNTIME FEATURES:  AttentionRuntimeFeatures(chunked_prefill=False, cache_reuse=True, x=1)",
+        f"{STAMP}ATTENTION RUNTIME FEATURES:  AttentionRuntimeFeatures(chunked_prefill=False, cache_reuse=True, "
+        "has_speculative_draft_tokens=False, chunk_size=8192)",
         f'{STAMP}Validating KV Cache config against kv_cache_dtype="auto"',
         f"{STAMP}Using Sampler: TorchSampler",
         "[TensorRT-LLM][INFO] Max KV cache blocks per sequence: 65, primary blocks=4096, secondary blocks=0",
@@ -69,10 +70,24 @@ def test_an_option_is_held_against_what_the_executor_has(flags: Flags, words: st
         ("log.cache_reuse = false", False),
         ("log.chunked_prefill = false", True),
         ("log.max_batch_size = 128", False),
+        ("log.draft_tokens = true", False),
+        ("log.sampler = MTP*|Eagle3*", False),
+        ("log.sampler = Torch*", True),
     ],
 )
 def test_proofs_of_entries_read_these_facts(verify: str, *, holds: bool) -> None:
     assert (refuted(verify, {}, {}, facts(LOG)) is None) is holds
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["[TRT-LLM] [W] ", "[TRT-LLM] [W] [_torch] ", "[TRT-LLM] [RANK 0] [W] ", "[TRT-LLM] [W] [_torch][RANK 3] ",
+     "[TensorRT-LLM][WARNING] "],
+)  # fmt: skip
+def test_a_warning_is_read_wherever_a_version_says_which_rank_it_comes_from(stamp: str) -> None:
+    assert fallbacks(f"[01/02/2026-03:04:05] {stamp}Disabling block reuse for FLASHINFER backend") == [
+        "Disabling block reuse for FLASHINFER backend"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,13 @@ def test_no_server_of_it_may_use_nvlink_multicast(plan: Plan, model: Path) -> No
 
 
 def test_the_ceilings_of_links_set_the_same_and_call_nothing_that_multicasts() -> None:
-    sources = [ROOT / "src/assay/probes/ceilings/gpu_links.py", ROOT / "benchmarks/gpu/two_gpu_links.py"]
+    probes = ROOT / "src/assay/probes/ceilings"
+    sources = [probes / "gpu_safety.py", probes / "gpu_links.py", ROOT / "benchmarks/gpu/two_gpu_links.py"]
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
 
-    for name, value in two_gpu_campaign.WITHOUT_MULTICAST.items():
+    for name, value in two_gpu_campaign.SAFE_ENVIRONMENT.items():
         assert f'"{name}": "{value}"' in text
+    assert text.count("os.environ.update(SAFE_ENVIRONMENT)") == len(("who starts the ranks", "each rank"))
     assert "multimem" not in text
 
 

@@ -13,7 +13,18 @@ from assay.api.estimate import estimate, known_devices, known_models, search_lay
 from assay.api.explain import explain
 from assay.api.import_ import import_results
 from assay.api.init import init, init_from_command, init_from_url
-from assay.api.inspect import export, missing_model, next_step, passed_over, remaining_s, report, status, todo, verify
+from assay.api.inspect import (
+    export,
+    missing_model,
+    next_step,
+    nothing_measured,
+    passed_over,
+    remaining_s,
+    report,
+    status,
+    todo,
+    verify,
+)
 from assay.api.plan import plan
 from assay.api.run import run
 
@@ -36,6 +47,7 @@ __all__ = [
     "known_models",
     "missing_model",
     "next_step",
+    "nothing_measured",
     "passed_over",
     "plan",
     "remaining_s",

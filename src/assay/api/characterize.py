@@ -10,7 +10,7 @@ from assay.api.characterize_machine import CPU
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
-    from assay.api.characterize_roofline import Hardware
+    from assay.api.characterize_hardware import Hardware
     from assay.ports import Progress
     from assay.records.attribution import Characterization, MeasuredRun
     from assay.records.ceilings import Ceilings
@@ -154,7 +154,7 @@ def _hardware(
     Raises:
         UsageError: too little is known of it.
     """
-    from assay.api.characterize_roofline import of_box, of_cpu
+    from assay.api.characterize_hardware import of_box, of_cpu
     from assay.api.recorded_target import served
     from assay.roofline import scheduling
 

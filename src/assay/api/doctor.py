@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
-    from assay.flags.json_keys import Fields
     from assay.flags.knowledge import Knowledge
+    from assay.flags.object_history import Objects
     from assay.flags.words import Found
     from assay.records.device import Box
     from assay.records.doctor import DoctorReport, Evidence, Launch
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 _FRACTIONS = ("--mem-fraction-static", "--gpu-memory-utilization")
 _FRACTION = 0.9
-_OURS = frozenset({"engine", "kind", "severity", "basis"})
-"""Fields of a report whose words are ours, whatever somebody took for a password."""
-_MASK_AFTER = frozenset({"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +45,8 @@ class _Known:
     knowledge: Knowledge
     version_from: str
     unread: Mapping[str, Evidence] = field(default_factory=dict)
-    fields: Fields | None = None
-    """Of the source of the installed engine."""
+    objects: Objects | None = None
+    """What its JSON flags take, by the source of the installed engine."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -61,14 +58,16 @@ def doctor(question: Question) -> DoctorReport:
     Raises:
         UsageError: the command starts no known engine, or a model, GPU or version is not known.
     """
+    from assay.api.doctor_masks import masked, without_secrets
     from assay.api.doctor_options import read_options
+    from assay.api.doctor_services import as_command
     from assay.flags.check import check
     from assay.flags.command import launch, model_of, parse
-    from assay.flags.json_keys import recorded
     from assay.flags.line_check import cut_off
+    from assay.flags.object_history import recorded
     from assay.records.doctor import SEVERITIES, DoctorReport
 
-    found = parse(question.words, question.engine)
+    found = parse(as_command(question.words, question.engine), question.engine)
     known = _known(found, question)
     command = launch(found, known.knowledge)
     named = question.model or model_of(command, found.dialect, known.knowledge)
@@ -83,7 +82,7 @@ def doctor(question: Question) -> DoctorReport:
         box=_box_facts(box, question) or _gpus_here(question, known),
         cache_tokens=_cache_tokens(shape, box, command, known.knowledge),
         unread=known.unread,
-        fields=known.fields or recorded(found.dialect.engine, known.knowledge.version),
+        objects=known.objects or recorded(found.dialect.engine, known.knowledge.version),
     )
     told = [*(one.flags for one in file.findings), *(one.flags for one in file.unread)]
     report = DoctorReport(
@@ -93,7 +92,7 @@ def doctor(question: Question) -> DoctorReport:
         knowledge=known.knowledge.source,
         model=shape.name if shape else named,
         box=box.name if box else None,
-        launch=_masked(command),
+        launch=without_secrets(command),
         findings=sorted(
             [*checked.findings, *file.findings, *cut_off(found.cut_off)],
             key=lambda one: SEVERITIES.index(one.severity),
@@ -102,7 +101,7 @@ def doctor(question: Question) -> DoctorReport:
         undecided=[*checked.undecided, *file.unread],
         notes=[*known.notes, *file.notes],
     )
-    return _shown(report, command, file.content)
+    return masked(report, command, file.content)
 
 
 def _known(found: Found, question: Question) -> _Known:
@@ -120,10 +119,15 @@ def _known(found: Found, question: Question) -> _Known:
         tag = image_version(found.image, found.dialect)
         if tag:
             return _recorded(from_history(engine, tag), f"tag of {found.image}")
-    elif question.ask_installed and (installed := _installed(found)) is not None:
+    elif found.required and is_version(found.required):
+        return _recorded(
+            from_history(engine, found.required), f"{found.dialect.package}=={found.required} of the command"
+        )
+    elif question.ask_installed and not found.is_elsewhere and (installed := _installed(found)) is not None:
         return installed
     known = _recorded(from_history(engine), "newest recorded version")
-    reason = f"the tag of {found.image} names no version" if found.image else "the engine was not found here"
+    reason = "the engine is elsewhere" if found.is_elsewhere else "the engine was not found here"
+    reason = f"the tag of {found.image} names no version" if found.image else reason
     known.notes.append(f"{reason}: checked against the newest recorded version; --engine-version names another")
     return known
 
@@ -147,8 +151,8 @@ def _recorded(knowledge: Knowledge, version_from: str) -> _Known:
 def _installed(found: Found) -> _Known | None:
     """The engine on this machine; None when it is not here. One whose help fails is known by its version."""
     from assay.api.doctor_installed import ask, unread_flags
-    from assay.flags.json_keys import of_package
     from assay.flags.knowledge import from_help, from_history
+    from assay.flags.object_history import installed as objects_of
 
     installed = ask(found)
     if installed is None:
@@ -163,7 +167,7 @@ def _installed(found: Found) -> _Known | None:
         known.notes.append(f"the engine here does not say what it takes ({reason}): recorded flags were used")
     if installed.package is not None:
         known.unread = unread_flags(installed, found, known.knowledge)
-        known.fields = of_package(installed.package) if found.dialect.engine == "vllm" else None
+        known.objects = objects_of(installed.package) if found.dialect.engine == "vllm" else None
     return known
 
 
@@ -269,76 +273,3 @@ def _cache_tokens(shape: ModelShape | None, box: Box | None, command: Launch, kn
     except (UsageError, ValueError):
         return None
     return tokens or None
-
-
-def _entries_once(content: Any) -> list[Any]:
-    """Every mapping's own entries, each mapping once: aliases of YAML repeat one without end."""
-    found: list[Any] = []
-    left, seen = [content], set[int]()
-    while left:
-        one = left.pop()
-        if id(one) in seen or not isinstance(one, dict | list):
-            continue
-        seen.add(id(one))
-        inside = list(one.values()) if isinstance(one, dict) else one
-        left += [each for each in inside if isinstance(each, dict | list)]
-        if isinstance(one, dict):
-            found.append({key: _plain(item) for key, item in one.items()})
-        else:
-            found += _plain(one)
-    return found
-
-
-def _plain(item: Any) -> Any:
-    """A value without what is nested in it."""
-    if isinstance(item, list):
-        return [each for each in item if not isinstance(each, dict | list)]
-    return None if isinstance(item, dict) else item
-
-
-def _shown(report: DoctorReport, command: Launch, content: Mapping[str, Any] | None) -> DoctorReport:
-    """The report without secrets that findings quote of the command and the file, and without control codes."""
-    from functools import cache
-
-    from assay.records.doctor import DoctorReport
-    from assay.records.text import shown
-    from assay.store.redact import MASK, is_worth_a_look, redact, secret_values
-
-    words = [word for flag in command.flags for word in (flag.name, *flag.values)]
-    secrets = sorted(secret_values([words, dict(command.environment), _entries_once(content)]), key=len, reverse=True)
-
-    @cache  # a file of many entries repeats most texts
-    def clean(text: str) -> str:
-        for secret in secrets:
-            text = text.replace(secret, MASK)
-        return shown(str(redact(text)) if is_worth_a_look(text) else text)
-
-    def said(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: item if key in _OURS else said(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [said(item) for item in value]
-        return clean(value) if isinstance(value, str) else value
-
-    return DoctorReport.model_validate(said(report.model_dump(mode="json")))
-
-
-def _masked(command: Launch) -> Launch:
-    """The command without its secrets."""
-    from assay.records.doctor import GivenFlag
-    from assay.store.redact import MASK, is_secret_name, redact
-
-    flags = [
-        GivenFlag(name=flag.name, values=[MASK] * len(flag.values), joined=flag.joined)
-        if is_secret_name(flag.name) or flag.name.replace("_", "-") in _MASK_AFTER
-        else GivenFlag(name=flag.name, values=redact(list(flag.values)), joined=flag.joined)
-        for flag in command.flags
-    ]
-    return command.model_copy(
-        update={
-            "flags": flags,
-            "environment": redact(dict(command.environment)),
-            "wrapper": redact(list(command.wrapper)),
-            "positionals": redact(list(command.positionals)),
-        }
-    )

@@ -60,6 +60,13 @@ def remaining_s(state: CampaignState) -> float:
     return left(state)
 
 
+def nothing_measured(state: CampaignState) -> str | None:
+    """Why a finished campaign measured no candidate, in words; None where it did, or is not finished."""
+    from assay.plan.confirming import nothing_measured as why
+
+    return why(state) if state.headline is not None and not state.stack else None
+
+
 def verify(folder: Path) -> Verification:
     """Prove the record: chain, payloads, run files.
 
@@ -102,27 +109,26 @@ def report(folder: Path) -> ReportPaths:
 def export(folder: Path, kind: ExportKind = "shell") -> str:
     """The launch command to ship: the confirmed stack, or the baseline when nothing was adopted or confirmed.
 
+    Of a stack that no soak shows to be stable it says so.
+
     Raises:
         UsageError: the campaign is not finished yet.
     """
-    from assay import wiring
-    from assay.engines.launch_prefix_shown import typed
-    from assay.plan.arms import arm_with, build_for
+    from assay.api.shown_command import shown_command
+    from assay.plan.arms import arm_with
     from assay.plan.composing import stack_of
+    from assay.plan.soak_reports import not_shown_stable
     from assay.render.export import export as render
     from assay.render.words import is_simulated
-    from assay.store.redact import redact
 
     state = status(folder)
     if state.headline is None:
         raise UsageError("the campaign is not finished: there is nothing to ship yet", hint="carry on with `assay run`")
     confirmed = state.headline.confirmed
     arm = arm_with(state.spec.target, stack_of(state) if confirmed else [])
-    engine = wiring.engine(state.spec.target.engine)
-    model = (_artifact_path(folder, state) if confirmed else None) or state.model.path
-    argv = engine.argv(build_for(state.build, arm), model, arm.flags, 8080)
-    shown = typed(argv, redact({**state.spec.target.env, **arm.env}))
-    return render(kind, shown.argv, shown.env, simulated=is_simulated(state))
+    shown = shown_command(state, arm, _artifact_path(folder, state) if confirmed else None)
+    why = not_shown_stable(state, state.stack, ()) if confirmed else None
+    return render(kind, shown.argv, shown.env, simulated=is_simulated(state), not_shown_stable=why)
 
 
 def missing_model(folder: Path) -> str | None:
@@ -158,24 +164,15 @@ def _artifact_path(folder: Path, state: CampaignState) -> str | None:
 def _launch_commands(folder: Path, state: CampaignState) -> dict[str, str]:
     import shlex
 
-    from assay import wiring
-    from assay.engines.launch_prefix_shown import typed
-    from assay.plan.arms import arm_with, baseline_arm, build_for
+    from assay.api.shown_command import shown_command
+    from assay.plan.arms import arm_with, baseline_arm
     from assay.plan.composing import stack_of
     from assay.store.redact import redact
 
-    engine = wiring.engine(state.spec.target.engine)
-    arms = {"baseline": baseline_arm(state.spec.target)}
+    commands = {"baseline": shown_command(state, baseline_arm(state.spec.target))}
     if state.stack:
-        arms["stack"] = arm_with(state.spec.target, stack_of(state))
-    models = {"baseline": state.model.path, "stack": _artifact_path(folder, state) or state.model.path}
-    commands = {
-        name: typed(
-            engine.argv(build_for(state.build, arm), models[name], arm.flags, 8080),
-            redact({**state.spec.target.env, **arm.env}),
-        )
-        for name, arm in arms.items()
-    }
+        arm = arm_with(state.spec.target, stack_of(state))
+        commands["stack"] = shown_command(state, arm, _artifact_path(folder, state))
     return {name: shlex.join([*_settings(command.env), *redact(command.argv)]) for name, command in commands.items()}
 
 

@@ -57,6 +57,7 @@ def assumed_launch_s(state: CampaignState) -> float:
 def shortfall(state: CampaignState) -> str | None:
     """What to say where the budget is spent before the first candidate is tried; None where it is not."""
     from assay.plan.cost import assumed_run_s, least_calibration_s
+    from assay.plan.soaking import in_budget, kept_s
     from assay.render.words import duration_words
 
     budget, least_s = state.spec.budget, least_calibration_s(state.spec)
@@ -75,13 +76,12 @@ def shortfall(state: CampaignState) -> str | None:
             f"{total} the calibration alone is expected to take {duration_words(expected_s)} "
             f"({budget.calibration_brackets} brackets), launches being a guess: probably no candidate will be tried"
         )
-    # A soak leaves the confirmation its time (`assay.plan.soaking.in_budget`).
-    kept_s = (2 * budget.confirmation_brackets + 3) * assumed_run_s(state.spec, state.model.size_bytes)
-    if budget.soak_s and budget.soak_s > budget.total_s - expected_s - kept_s:
+    if budget.soak_s and not in_budget(state, expected_s + 2 * budget.soak_s):
         return (
-            f"{total} a soak of budget.soak_s ({duration_words(budget.soak_s)}) does not fit beside the calibration "
-            f"(about {duration_words(expected_s)}) and the confirmation (about {duration_words(kept_s)}): what is "
-            "adopted will not be soaked; raise budget.total_s or lower budget.soak_s"
+            f"{total} soaks of budget.soak_s ({duration_words(budget.soak_s)}) of a candidate and of the baseline do "
+            f"not fit beside the calibration (about {duration_words(expected_s)}) and the confirmation (about "
+            f"{duration_words(kept_s(state))}): what is adopted will not be soaked; raise budget.total_s or lower "
+            "budget.soak_s"
         )
     return None
 

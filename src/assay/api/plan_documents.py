@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from assay.records.scoring import PredictionScore
     from assay.records.state import CampaignState
 
-PORT = 8080
-OBJECTIVES = {"output_tokens_per_s": "output tokens/s", "requests_per_s": "requests/s"}
-
 
 def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] = ()) -> dict[str, About]:
     """For each hypothesis of a new plan, by id.
@@ -29,8 +26,8 @@ def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] 
     """
     from assay.catalogue.about import About
     from assay.plan.corrected import corrected
+    from assay.plan.scores import readable
 
-    metric = state.spec.objective.metric
     by_id = {one.id: one for one in plan.hypotheses}
     cost = _cost(state)
     planned = state.model_copy(update={"hypotheses": plan.hypotheses, "reasoning": plan.reasoning})
@@ -40,7 +37,7 @@ def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] 
             reasoning=plan.reasoning.entries.get(one.id),
             surroundings=plan.reasoning.surroundings,
             command=_command(state, one, by_id),
-            objective=OBJECTIVES.get(metric, metric.removesuffix("_s").replace("_", " ")),
+            objective=readable(state.spec.objective.metric, state.spec),
             min_effect=state.spec.objective.min_effect,
             random_weights=state.spec.target.has_random_weights,
             cost="" if one.status == "blocked" else cost,
@@ -69,9 +66,8 @@ def _command(state: CampaignState, hypothesis: Hypothesis, by_id: dict[str, Hypo
     """The whole command of its arm; empty where it cannot be made yet (a dial to search, an artifact to make)."""
     import shlex
 
-    from assay import wiring
-    from assay.engines.launch_prefix_shown import typed
-    from assay.plan.arms import arm_with, build_for
+    from assay.api.shown_command import shown_command
+    from assay.plan.arms import arm_with
     from assay.store.redact import redact
 
     optimization = hypothesis.optimization
@@ -79,9 +75,7 @@ def _command(state: CampaignState, hypothesis: Hypothesis, by_id: dict[str, Hypo
         return ""
     arm = arm_with(state.spec.target, [*(by_id[name] for name in hypothesis.waits_for if name in by_id), hypothesis])
     try:
-        engine = wiring.engine(state.spec.target.engine)
-        argv = engine.argv(build_for(state.build, arm), state.model.path, arm.flags, PORT)
-        shown = typed(argv, redact({**state.spec.target.env, **arm.env}))
+        shown = shown_command(state, arm)
     except AssayError:
         return ""
     words, env = redact(shown.argv), shown.env

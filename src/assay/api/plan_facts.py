@@ -149,7 +149,7 @@ def host_of(spec: CampaignSpec, build: EngineBuild) -> Host:
 
     told = {name: spellings.value(build, spec.target.flags, name) for name in scheduling.READ}
     given = {name: value for name, value in told.items() if value is not None}
-    return scheduling.host_of(build.engine, build.version, given | dict(spec.target.env))
+    return scheduling.host_of(build.engine, build.version, {**spec.target.flags, **given, **spec.target.env})
 
 
 def served_of(spec: CampaignSpec, build: EngineBuild) -> Served | None:
@@ -178,7 +178,7 @@ def served_of(spec: CampaignSpec, build: EngineBuild) -> Served | None:
         running_limit=limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None,
         host=None if build.engine == "rehearsal" else host_of(spec, build),  # its own version is no engine's
         shares_steps=shares_steps(build, spec.target.flags),
-        routing=RANDOM_WEIGHTS if spec.target.random_weights else None,
+        routing=RANDOM_WEIGHTS if spec.target.has_random_weights else None,
         caches_prefixes=_caches_prefixes(spec, build),
     )
 

@@ -155,7 +155,10 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
 
 
 def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
-    """What is added to a run that counts by its soak; a server that dies in it makes it a run that failed."""
+    """What is added to a run that counts by its soak; a server that dies in it makes a candidate's a run that failed.
+
+    A reference that does not stand its own peak load is no candidate's fault, and no reason to end the campaign.
+    """
     began = time.monotonic()
     seed = intent.seed + zlib.crc32(b"soak")  # prompts of its own: none is in the prefix cache yet
     try:
@@ -163,11 +166,13 @@ def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
         more: dict[str, Any] = {"soak": found}
     except KeyboardInterrupt:  # what was measured before it is whole, unless the server fell first
         more = {"reason": CUT_SHORT, "interrupted": True}
-    if (failure := server.failure()) is not None:
-        failed = {**more, **_failed(failure), "soak": None}
-        lived = f", {time.monotonic() - began:.0f} s into a soak at peak load"
-        return {**failed, "reason": failed["reason"] + lived, "measures": None, "points": {}}
-    return more
+    if (failure := server.failure()) is None:
+        return more
+    failed = _failed(failure)
+    died = f"{failed['reason']}, {time.monotonic() - began:.0f} s into a soak at peak load"
+    if intent.candidate is None:
+        return more | ({"soak": more["soak"].model_copy(update={"died": died})} if "soak" in more else {})
+    return {**more, **failed, "soak": None, "reason": died, "measures": None, "points": {}}
 
 
 def _further_points(bench: Bench, intent: RunIntent, server: Server) -> dict[str, LoadResult]:

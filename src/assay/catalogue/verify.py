@@ -1,9 +1,10 @@
 """Entries held against the recorded flags of every recorded version of their engines.
 
-An error: a version inside of what the entry says lacks a flag or variable, refuses a value, or reads it nowhere (unless
-the entry is known to do nothing). A warning: a version outside would take it all the same, or takes it under protest
-(deprecated). What is recorded: SGLang and vLLM wheels (flags, choices, dead flags, environment variables), the help of
-the embedded llama.cpp, the options of TensorRT-LLM's `trtllm-serve` in four versions, and those of its YAML file.
+An error: a version inside of what the entry says lacks a flag or variable, refuses a value or a key of it, or reads it
+nowhere (unless the entry is known to do nothing). A warning: a version outside would take it all the same, or takes it
+under protest (deprecated). What is recorded: SGLang and vLLM wheels (flags, choices, keys of JSON flags, dead flags,
+environment variables), the help of the embedded llama.cpp, the options of TensorRT-LLM's `trtllm-serve` in four
+versions, and those of its YAML file.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from typing import Literal
 from assay.catalogue.entry_file import Entry, EntryFile
 from assay.flags.dialect import dialects
 from assay.flags.history import History, history
+from assay.flags.json_keys import wrong_keys
 from assay.flags.knowledge import Knowledge, from_history
+from assay.flags.object_history import recorded
 from assay.flags.options import options, path_of
 from assay.flags.spec import FlagSpec
 from assay.flags.values import misuse
-from assay.flags.versions import within as between
+from assay.flags.versions import in_run
 from assay.plan.situation import within
 from assay.records.base import FlagValue
+from assay.records.doctor import GivenFlag
 from assay.records.hypothesis import Optimization
 
 NOTHING = "known to do nothing"
@@ -133,6 +137,14 @@ def _flag(
         yield "warning", f"{name} is deprecated" + (f": {spec.new}" if spec.new else "")
     if not one.expectation.startswith("known") and (problem := _misuse(known, spec, value, key=found.key)):
         yield "error", f"{name} {problem}"
+    yield from _keys(known, name, value)
+
+
+def _keys(known: Knowledge, name: str, value: FlagValue) -> Iterator[tuple[Literal["error", "warning"], str]]:
+    """Keys of a JSON value that the version does not have: it refuses them, or leaves them out."""
+    given = GivenFlag(name=name, values=[] if isinstance(value, bool) else [str(value)])
+    for found in wrong_keys([given], known, recorded(known.dialect.engine, known.version)):
+        yield "error", f"{name} {found.what}"
 
 
 def _misuse(known: Knowledge, spec: FlagSpec, value: FlagValue, *, key: str | None) -> str | None:
@@ -166,4 +178,4 @@ def _ever(past: History, name: str) -> bool:
 
 
 def _names(past: History, variable: str, version: str) -> bool:
-    return any(between(version, first, last) for first, last in past.variables.get(variable, ()))
+    return any(in_run(version, first, last) for first, last in past.variables.get(variable, ()))

@@ -12,9 +12,8 @@ from assay.cli import bench_options as given
 from assay.cli import bench_spelling as spelling
 from assay.cli import options
 from assay.cli.command import TeachingCommand
-from assay.cli.output import show, show_json
+from assay.cli.output import say, show, show_json
 from assay.errors import UsageError
-from assay.records.text import shown
 
 if TYPE_CHECKING:
     from assay.records.bench import BenchSpec
@@ -150,7 +149,7 @@ def _spec(url: str, concurrencies: list[int], **told: Any) -> BenchSpec:
     load = _load(told, concurrencies)
     slo, notes = spelling.read_slo(told["slo"])
     for note in notes:
-        click.echo(shown(f"note: {note}"), err=True)
+        say(f"note: {note}")
     workload, arrival = load.read_workload(), load.read_arrival()
     extra_body = spelling.read_extra_body(told["extra_body"])
     return given.make(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from assay.cli import options
+from assay.cli.failure import fail_after_shown
 from assay.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
@@ -163,12 +164,10 @@ def make(record: type[AnyRecord], **fields: Any) -> AnyRecord:
 
 
 def refuse(message: str, *, hint: str, as_json: bool) -> NoReturn:
-    """End with exit code 5 after the numbers were shown: as JSON they are the answer, and stay the only document.
+    """End with exit code 5 after the numbers were shown.
 
     Raises:
         MeasurementError: for people.
         click.exceptions.Exit: for programs.
     """
-    if as_json:
-        raise click.exceptions.Exit(MeasurementError.exit_code)
-    raise MeasurementError(message, hint=hint)
+    fail_after_shown(MeasurementError(message, hint=hint), as_json=as_json)

@@ -10,7 +10,7 @@ import click
 from assay.cli import options
 from assay.cli.command import TeachingCommand
 from assay.cli.failure import fail_check
-from assay.cli.output import show, show_json
+from assay.cli.output import say, show, show_json
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -119,14 +119,14 @@ def _list(wanted: Wanted, extra: Sequence[Path], *, as_json: bool) -> None:
         known = sorted(
             {one.mechanism_id for file in files for each in file.engines.values() for one in each if one.mechanism_id}
         )
-        click.echo(f"what entries act on: {', '.join(known)}", err=True)
+        say(f"what entries act on: {', '.join(known)}")
     if as_json:
         show_json([_entry_json(one.id, one.engines) for one in found])
         return
     from assay.render.catalogue_view import catalogue_table
 
     show(catalogue_table({one.id: one.engines for one in found}))
-    click.echo(f"{len(found)} entries; one of them: assay catalogue show ENTRY", err=True)
+    say(f"{len(found)} entries; one of them: assay catalogue show ENTRY")
 
 
 def _show(name: str | None, extra: Sequence[Path], target: TargetQuestion | None, *, as_json: bool) -> None:

@@ -6,21 +6,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import api
+from assay.cli.failure import fail_after_shown
 from assay.cli.output import show, show_json
+from assay.errors import MeasurementError
 
 if TYPE_CHECKING:
     from assay.records.state import CampaignState
 
 
 def conclude(folder: Path, state: CampaignState, *, limits: list[str], as_json: bool) -> None:
-    """Show what the campaign found.
+    """Show what the campaign found; where that is nothing of any candidate, it is a failure all the same.
 
     Args:
         folder: the campaign's.
         state: its record as it is now.
         limits: what this campaign cannot claim, a sentence each.
         as_json: one document for programs.
+
+    Raises:
+        MeasurementError: the campaign is finished and measured no candidate; for programs click's Exit instead.
     """
+    _show(folder, state, limits, as_json=as_json)
+    if why := api.nothing_measured(state):
+        hint = "begin again in a new folder: with a larger budget.total_s, or on a quieter machine; this record stands"
+        fail_after_shown(MeasurementError(f"no candidate was measured: {why}", hint=hint), as_json=as_json)
+
+
+def _show(folder: Path, state: CampaignState, limits: list[str], *, as_json: bool) -> None:
     page = folder / "report" / "index.html"
     command = api.export(folder) if state.headline else None
     if as_json:
@@ -60,8 +72,8 @@ def _about_the_command(state: CampaignState) -> str:
     if state.spec.target.url is not None:
         return "Nothing to ship: the server is not ours. The command that measures it again:"
     if not state.stack:
-        measured = state.headline is None or not state.headline.sentence.startswith("Not measured")
-        return f"Launch command to ship (the baseline: nothing was {'adopted' if measured else 'measured'}):"
+        nothing_was = "measured" if api.nothing_measured(state) else "adopted"
+        return f"Launch command to ship (the baseline: nothing was {nothing_was}):"
     if state.headline and state.headline.confirmed:
         return "Launch command to ship:"
     return "Launch command of the baseline (the stack is NOT confirmed; measure longer before you ship it):"

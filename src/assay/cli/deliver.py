@@ -11,7 +11,7 @@ from assay import api
 from assay.cli import options
 from assay.cli.command import NO_CAMPAIGN, UNREADABLE, TeachingCommand
 from assay.cli.failure import fail_check
-from assay.cli.output import show, show_json
+from assay.cli.output import say, show, show_exactly, show_json
 from assay.errors import UsageError
 
 
@@ -53,15 +53,16 @@ def report(folder: Path, as_json: bool) -> None:
 def export(folder: Path, as_json: bool, kind: Any) -> None:
     """Print the launch command to ship: the final stack, or the baseline when nothing was adopted.
 
-    --json is short for --format json.
+    Of a stack that no soak shows to be stable it says so: in a comment, in JSON as not_shown_stable. --json is short
+    for --format json.
     """
     if as_json and kind not in {None, "json"}:
         raise UsageError(f"--json and --format {kind} contradict each other", hint="give one of them")
     text = api.export(folder, "json" if as_json else kind or "shell")
-    click.echo(text, nl=not text.endswith("\n"))
+    show_exactly(text)
     if missing := api.missing_model(folder):
         hint = "put the path of the model where this will run into the command"
-        click.echo(f"warning: {missing} does not exist on this machine; {hint}", err=True)
+        say(f"warning: {missing} does not exist on this machine; {hint}")
 
 
 @click.command(

@@ -19,7 +19,7 @@ from assay.cli.estimate_spelling import (
     read_load,
     read_routing,
 )
-from assay.cli.output import show, show_json
+from assay.cli.output import say, show, show_json
 from assay.errors import UsageError
 
 FILE = click.Path(path_type=Path, dir_okay=False, exists=True, resolve_path=True)
@@ -165,7 +165,7 @@ def _estimate(model: str, on: str, *, as_json: bool, every: bool, html: Path | N
 
     show(estimate_view(report, every=every))
     if html is not None:
-        click.echo(f"the page: {html}", err=True)
+        say(f"the page: {html}")
 
 
 def _search(model: str, on: str, *, as_json: bool, every: bool, **given: Any) -> None:

@@ -10,8 +10,8 @@ from typing import ClassVar, NoReturn
 
 import click
 
+from assay.cli.output import say
 from assay.errors import AssayError, CheckFailed, RecordError
-from assay.records.text import shown
 
 DEFECT = 70
 """Exit code of an error that Assay did not foresee (EX_SOFTWARE of sysexits.h)."""
@@ -67,19 +67,29 @@ def tell(trouble: Trouble, *, as_json: bool) -> None:
         told = {"error": trouble.message, "hint": trouble.hint, "exit_code": trouble.exit_code}
         click.echo(json.dumps(told, indent=2))
         return
-    click.echo(shown(f"error: {trouble.message}" + (f"\n\nhint: {trouble.hint}" if trouble.hint else "")), err=True)
+    say(f"error: {trouble.message}" + (f"\n\nhint: {trouble.hint}" if trouble.hint else ""))
 
 
 def fail_check(message: str, *, hint: str, as_json: bool) -> NoReturn:
-    """End with exit code 1 after the findings were shown: as JSON they are the answer, and stay the only document.
+    """End with exit code 1 after the findings were shown.
 
     Raises:
         CheckFailed: for people.
         click.exceptions.Exit: for programs.
     """
+    fail_after_shown(CheckFailed(message, hint=hint), as_json=as_json)
+
+
+def fail_after_shown(error: AssayError, *, as_json: bool) -> NoReturn:
+    """End with an error's exit code after the findings: as JSON they are the answer, and stay the only document.
+
+    Raises:
+        AssayError: this one, for people.
+        click.exceptions.Exit: for programs.
+    """
     if as_json:
-        raise click.exceptions.Exit(CheckFailed.exit_code)
-    raise CheckFailed(message, hint=hint)
+        raise click.exceptions.Exit(error.exit_code)
+    raise error
 
 
 def _keep(error: BaseException) -> str:
@@ -94,6 +104,6 @@ def _keep(error: BaseException) -> str:
         ) as file:
             file.write(text)
     except OSError:  # no room for a file: stderr is what is left
-        click.echo(text, err=True)
+        say(text)
         return "the traceback above"
     return str(Path(file.name))

@@ -15,13 +15,14 @@ from assay.cli import options
 from assay.cli.command import TeachingCommand
 from assay.cli.conclusion import conclude, quick_limits
 from assay.cli.failure import Interrupted, fail_check
+from assay.cli.output import say
 
 EXITS = {
     0: "done",
     2: "usage: assay.toml, a document or an option is wrong",
     3: "waiting for an approval; its document says how to give it",
     4: "the engine is missing, or the baseline does not start",
-    5: "the baseline cannot be measured validly here",
+    5: "the baseline cannot be measured validly here, or no candidate could be measured",
     6: "the record cannot be read or written",
     130: "interrupted by Ctrl-C or SIGTERM; servers are stopped, nothing recorded is lost",
 }
@@ -83,7 +84,7 @@ def demo(folder: Path | None, as_json: bool, plain: bool, quick: bool, null: boo
     target = folder or Path.cwd() / f"assay-demo-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     given = [name for name, is_given in (("--quick", quick), ("--null", null)) if is_given]
     with _going_on_with("demo", target, *given):
-        click.echo(f"campaign folder: {target}", err=True)
+        say(f"campaign folder: {target}")
         with for_stream(plain=plain) as progress:
             state = api.demo(target, progress, quick=quick, null=null)
         conclude(

@@ -1,9 +1,10 @@
-"""What goes to stdout: one JSON document for programs, text and tables for people."""
+"""What goes to stdout: one JSON document for programs, text and tables for people; and lines of talk on stderr."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +30,16 @@ def show(*parts: RenderableType) -> None:
             click.echo(shown(part))
         else:
             _draw(_Shown(part))
+
+
+def show_exactly(text: str) -> None:
+    """Print what is to be used word for word; only at a terminal, which might obey it, as it can be shown."""
+    click.echo(shown(text) if sys.stdout.isatty() else text, nl=not text.endswith("\n"), color=True)
+
+
+def say(text: str) -> None:
+    """Talk, on stderr; as it quotes files and servers, no control code of it gets out either."""
+    click.echo(shown(text), err=True)
 
 
 class _Shown:

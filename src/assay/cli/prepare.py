@@ -10,7 +10,7 @@ from assay import api
 from assay.cli import options
 from assay.cli.command import TeachingCommand
 from assay.cli.failure import fail_check
-from assay.cli.output import show, show_json
+from assay.cli.output import say, show, show_json
 from assay.cli.questions import CONCURRENCY, GivenTarget, ask, model_path
 from assay.errors import UsageError
 
@@ -136,7 +136,7 @@ def assess(folder: Path, as_json: bool, machine: Path | None, save: Path | None)
 
         show(assessment_view(found))
         if save:
-            click.echo(f"wrote {save}; read it elsewhere with: assay assess --machine {save.name}", err=True)
+            say(f"wrote {save}; read it elsewhere with: assay assess --machine {save.name}")
     if found.blocked:
         where = "on that machine" if machine else "here"
         fail_check(f"a campaign cannot run {where} yet", hint="see what was found, listed above", as_json=as_json)
@@ -184,16 +184,16 @@ def plan(folder: Path, as_json: bool, explain: str | None) -> None:
 
     show(todo_table(items))
     documents = "one document" if len(items) == 1 else f"{len(items)} documents"
-    click.echo(f"{documents} in {folder / 'improvements'}; read and edit", err=True)
+    say(f"{documents} in {folder / 'improvements'}; read and edit")
     if num_passed_over := len(api.passed_over(folder)):
-        click.echo(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all", err=True)
-        click.echo("of one entry, with the numbers: assay plan --explain ENTRY", err=True)
+        say(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all")
+        say("of one entry, with the numbers: assay plan --explain ENTRY")
     if short:
         hint = "raise budget.total_s or lower what is named above, in a new folder: this question stands"
-        click.echo(f"warning: {short}\nhint: {hint}", err=True)
+        say(f"warning: {short}\nhint: {hint}")
     launch_s = assumed_launch_s(state)
     launches = f", if a launch takes {duration_words(launch_s)}" if launch_s else ""
-    click.echo(f"measuring takes about {duration_words(left)}{launches}: assay run", err=True)
+    say(f"measuring takes about {duration_words(left)}{launches}: assay run")
 
 
 def _explain(folder: Path, name: str, *, as_json: bool) -> None:

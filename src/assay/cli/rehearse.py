@@ -8,7 +8,7 @@ import click
 
 from assay.cli import options
 from assay.cli.command import NO_CAMPAIGN, UNREADABLE, TeachingCommand
-from assay.cli.output import show, show_json
+from assay.cli.output import say, show, show_json
 
 
 @click.command(
@@ -56,7 +56,7 @@ def rehearse(folder: Path, as_json: bool, campaigns: int, seed: int, noise: str 
         seed=seed,
         run_sd=None if noise is None else _share(noise),
         launch_s=launch_s,
-        say=lambda text: click.echo(f"rehearsing: {text}", err=True),
+        say=lambda text: say(f"rehearsing: {text}"),
     )
     if as_json:
         show_json({"simulated": True, **outlook.model_dump(mode="json")})

@@ -14,7 +14,7 @@ from math import isclose
 from typing import Any
 
 from assay.engines.same_value import Spelling
-from assay.engines.sglang_renamed import is_translated, meant, span_at
+from assay.engines.sglang_renamed import is_translated, meant
 from assay.engines.told import flatten, json_object, shown
 from assay.flags import versions
 from assay.flags.history import History, history
@@ -85,7 +85,7 @@ def contradiction(flags: Flags, effective: dict[str, Any], fallbacks: list[str])
 
 def _unread(name: str, version: str, past: History) -> str | None:
     """A flag that the running version accepts and no code of it reads."""
-    spec = span_at(name, version, past)
+    spec = past.takes(name, version)
     if spec is None or not spec.dead:
         return None
     stand = versions.standing_for(version, past.checked)
@@ -94,7 +94,7 @@ def _unread(name: str, version: str, past: History) -> str | None:
 
 def _without_translations(name: str, version: str, past: History, lines: list[str]) -> list[str]:
     """Second thoughts that are none: that a flag is deprecated, where its version makes another of it."""
-    translated = is_translated(span_at(name, version, past))
+    translated = is_translated(past.takes(name, version))
     return [line for line in lines if not (DEPRECATED.search(line) and (translated or INSTEAD.search(line)))]
 
 

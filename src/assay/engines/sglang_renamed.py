@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from assay.flags import versions
 from assay.flags.history import History
 from assay.flags.spec import FlagSpec
 from assay.records.base import FlagValue
@@ -26,14 +25,6 @@ class Meant:
     value: FlagValue | None
 
 
-def span_at(name: str, version: str, past: History) -> FlagSpec | None:
-    """What a version takes under a name; None where that is not recorded."""
-    stand = versions.standing_for(version, past.checked) if versions.is_version(version) else None
-    lives = (span for span in past.of(name) if stand is not None)
-    here = versions.key(stand or "")
-    return next((one.spec for one in lives if versions.key(one.first) <= here <= versions.key(one.last)), None)
-
-
 def is_translated(spec: FlagSpec | None) -> bool:
     """Whether the version still takes it, under protest, and makes another flag of it."""
     return spec is not None and spec.deprecated and bool(spec.new) and not spec.dead and not spec.removed
@@ -41,7 +32,7 @@ def is_translated(spec: FlagSpec | None) -> bool:
 
 def meant(name: str, value: FlagValue, version: str, past: History) -> list[Meant]:
     """The flags that act in place of a deprecated one; empty where it acts by itself, or that is not recorded."""
-    spec = span_at(name, version, past)
+    spec = past.takes(name, version)
     if spec is None or not is_translated(spec):
         return []
     return list(_meant(spec.new or "", value, version, past))
@@ -54,7 +45,7 @@ def _meant(word: str, value: FlagValue, version: str, past: History) -> Iterator
     before, several, behind, given = found.groups()
     for part in (several or "").split(","):
         name = before + part + (behind or "")
-        new = span_at(name, version, past)
+        new = past.takes(name, version)
         if given is not None:
             yield Meant(name=name, value=None if given.startswith("<") else given)
         elif new is not None and (value is True) == new.is_switch:

@@ -1,7 +1,7 @@
 """The shapes of a TensorRT-LLM log: the facts it tells, and where it changes its mind.
 
-Its Python says `[01/02/2026-03:04:05] [TRT-LLM] [W] ...`, newer versions with the subsystem after the level; its C++
-`[TensorRT-LLM][WARNING] ...`.
+Its Python says `[01/02/2026-03:04:05] [TRT-LLM] [W] ...`, newer versions with the rank before the level, or subsystem
+and rank after it; its C++ `[TensorRT-LLM][WARNING] ...`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 from assay.engines import told
 from assay.engines.python_repr import pairs
 
-LINE = re.compile(r"\[(?:TRT-LLM|TensorRT-LLM)\] ?\[(?P<level>I|W|E|INFO|WARNING|ERROR)\] (?:\[\w+ *\] )?(?P<body>.*)$")
+LINE = re.compile(
+    r"\[(?:TRT-LLM|TensorRT-LLM)\] ?(?:\[RANK \d+\] )?\[(?P<level>I|W|E|INFO|WARNING|ERROR)\] "
+    r"(?:\[\w+ *\] ?)?(?:\[RANK \d+\] )?(?P<body>.*)$"
+)
 WARNINGS = frozenset({"W", "E", "WARNING", "ERROR"})
 READY = re.compile(r"Application startup complete|Uvicorn running on ")
 """uvicorn's words: `trtllm-serve` has none of its own."""
@@ -30,14 +33,15 @@ FACTS = {
     "log.sampler": re.compile(r"Using Sampler: (\w+)"),
     "log.chunked_prefill": re.compile(r"AttentionRuntimeFeatures\(chunked_prefill=(\w+)"),
     "log.cache_reuse": re.compile(r"AttentionRuntimeFeatures\(.*\bcache_reuse=(\w+)"),
+    "log.draft_tokens": re.compile(r"AttentionRuntimeFeatures\(.*\bhas_speculative_draft_tokens=(\w+)"),
     "log.tokens_per_block": re.compile(r"Number of tokens per block: (\d+)"),
     "log.backend": re.compile(r"Using LLM with (\w+) backend"),
 }
 """What only the log tells; of several mentions the largest: a cache of a few tokens is made first to measure.
 
 The limits stand in one line, `max_seq_len=4097, max_num_requests=64, max_num_tokens=8192, max_batch_size=64`; defaults
-of the same names stand in others. Source: TensorRT-LLM, _torch/pyexecutor/_util.py, `create_py_executor_instance`; a
-published log of trtllm-serve 1.1.0rc3 (gpt-oss-120b)."""
+of the same names stand in others. Source: TensorRT-LLM, _torch/pyexecutor/_util.py, `create_py_executor_instance`, and
+py_executor_creator.py (features of attention, sampler); a published log of trtllm-serve 1.1.0rc3 (gpt-oss-120b)."""
 EXECUTOR = re.compile(r"\bPyTorchConfig\((?P<pairs>.*)\)\s*$")
 """The executor's configuration, as the process that runs the model prints it. Source: the same log; versions from 1.2
 on were not seen to print it."""

@@ -15,11 +15,11 @@ from typing import Any
 from assay.failures.exit_status import cause_of, from_signal, is_end, signal_name
 from assay.failures.found import Found, Said
 from assay.failures.placing import stage_of, which_oom
+from assay.failures.root import root_of
 from assay.failures.rules import OOM, STRENGTHS, Strength, filled, implication, load_meanings
 from assay.failures.scan import Scan
 from assay.records.failure import Cause, Certainty, Explanation, LogLine, Stage
 
-STATING = frozenset({"root", "general", "broad"})
 CLAIMS = frozenset({"root", "general", "broad", "symptom"})
 """Stronger than what an exit status tells."""
 LONGEST_QUOTE = 600
@@ -56,7 +56,7 @@ def explain(
 
 def _explained(scan: Scan, exit_code: int | None, least: Strength) -> Explanation:
     causes = [each for each in scan.found if STRENGTHS.index(each.strength) <= STRENGTHS.index(least)]
-    chosen = _root(causes)
+    chosen = root_of(causes)
     by_signal = from_signal(exit_code)
     stop = None if scan.service.has_complained else scan.service.stop
     if stop and is_end(exit_code) and (chosen is None or chosen.strength == "echo"):
@@ -68,34 +68,14 @@ def _explained(scan: Scan, exit_code: int | None, least: Strength) -> Explanatio
     return _of_match(scan, chosen, exit_code)
 
 
-def _root(causes: list[Found]) -> Found | None:
-    """Of the first life in which a cause is stated, else of all."""
-    stated = min((each.life for each in causes if each.strength in STATING), default=None)
-    candidates = causes if stated is None else [each for each in causes if each.life == stated]
-    raised = min((each.order for each in candidates if _is_exception(each)), default=None)
-    return min(candidates, key=lambda each: (_rank(each, raised), each.order), default=None)
-
-
-def _is_exception(found: Found) -> bool:
-    """Whether it is an exception, of a kind that often follows from something else."""
-    return found.rule.inferred and found.rule.strength == "frame" and not found.is_source
-
-
-def _rank(found: Found, raised: tuple[int, int] | None) -> int:
-    """What follows from nearly everything tells less than an exception before it: the process was ended for that."""
-    if found.strength == "echo" and raised is not None and raised < found.order:
-        return len(STRENGTHS)
-    return STRENGTHS.index(found.strength)
-
-
 def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
     stage, marker = stage_of(scan, found)
     told: str = found.rule.cause_at.get(stage, found.rule.cause)
     cause = which_oom(stage, marker, found) if told == OOM else Cause(told)
     meaning = load_meanings()[cause]
     quoted: Found | Said = found
-    if found.strength == "frame" and found.rule.strength == "frame" and scan.exception:
-        quoted = scan.exception
+    if found.strength == "frame" and found.rule.strength == "frame" and scan.nearest.exception:
+        quoted = scan.nearest.exception
     implies = found.rule.implies if found.rule.implies is not None else meaning.implies
     certainty: Certainty = "inferred" if found.rule.inferred or found.strength in {"frame", "echo"} else "stated"
     return Explanation(
@@ -191,7 +171,8 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
 def _nearest(scan: Scan) -> tuple[Said | Found | None, Stage | None]:
     consequences = [each for each in scan.found if each.strength == "consequence"]
     consequence = min(consequences, key=lambda each: each.line.level == "info", default=None)
-    said = scan.exception or consequence or scan.error or scan.source
+    near = scan.nearest
+    said = near.exception or consequence or near.error or near.source
     if said is None:
         return None, None
     if consequence:

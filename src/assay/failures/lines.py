@@ -13,6 +13,8 @@ LONGEST = 4096
 """Characters of a line that rules look at; of a longer one the first and the last part."""
 TAIL = 1024
 MOST_PREFIXES = 10
+BORDERED = " │┃"
+"""What stands between a message and the edge of the terminal it was copied from."""
 LEVEL_GROUPS = ("word", "trt", "llama", "glog", "letter", "slog")
 ANSI = re.compile(r"(?:\x1b|#033|\\x1b|\\u001b|\^\[)\[[0-9;?]{0,40}[A-Za-z]|#015$")
 """A colour: as it is, and as syslog, JSON and `cat -v` write it."""
@@ -39,7 +41,8 @@ PREFIX = re.compile(
     | \[(?P<letter>[EWIVDF])\]\s?
     | -?\s?(?P<word>INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b(?::|\ -)?\s?
       (?:\d\d-\d\d\ \d\d:\d\d:\d\d\s?)?(?:\[?[\w./-]{1,80}\.(?:py|cpp|cu|cc):\d+\](?:\s(?=\S|\s))?)?
-    | [A-Z][a-z]{2}\ +\d+\ [\d:]{8}\ \S{1,60}\ [^:\s]{1,60}:\s        # journal
+    | [A-Z][a-z]{2}\ +\d+\ [\d:]{8}\ (?:[^:\s]{1,60}\ )?[^:\s]{1,60}:\s # journal, with or without the host
+    | [│┃]\ ?                                                         # the border of a terminal's pane
     | [\w.-]{1,40}\s{1,20}\|\                                         # docker compose
     )""",
     re.VERBOSE,
@@ -139,7 +142,7 @@ def read(number: int, text: str) -> Line:
         level = _level(named) if named else level
         if groups["slog"] and ' error="' in text:  # Go writes what went wrong at the level of whoever tells it
             level = "error"
-    body = text[position:]
+    body = text[position:].rstrip(BORDERED)
     if level in {"none", "error"} and WARNING_CLASS.search(body):
         level = "warning"
     if is_relayed and level == "info" and RAISED.match(body):  # whoever relays a line does not judge it

@@ -8,13 +8,15 @@ from itertools import islice
 
 from assay.failures.around import Around
 from assay.failures.found import Found, Said
+from assay.failures.ignored import Ignored
 from assay.failures.infer import infer, infer_cut, infer_raising
 from assay.failures.lines import COMMENT, HEADER, LONGEST, NATIVE_FRAME, Line, plain, read, uncoloured
+from assay.failures.nearest import Nearest
 from assay.failures.progress import Progress
 from assay.failures.rules import DEFAULT_LEVELS, Match, Rule, load_rules, stronger
 from assay.failures.service import Service
 from assay.failures.tracebacks import EXCEPTION, Tracebacks
-from assay.failures.untold import Untold
+from assay.failures.untold import CHAINED, Untold
 from assay.failures.words import Words, shortened
 
 MOST_OF_A_RULE = 2
@@ -22,7 +24,6 @@ MOST_OF_A_RULE = 2
 MOST_COMMENTS = 20
 UNDERLINED = re.compile(r"(?:^|[\s\]|])[\s^~]*$")
 """What may follow the source line of a call: nothing, or the marks beneath it."""
-IGNORED = ("Exception ignored in", "Exception ignored while")
 BATCH = 256
 """Lines of which the words that none of them holds are sorted out at once."""
 
@@ -35,18 +36,14 @@ class Reader:
         self.rules, self.words = load_rules(), Words()
         self.progress, self.service = Progress(), Service()
         self.tracebacks, self.around, self.untold = Tracebacks(), Around(), Untold()
+        self.nearest, self.ignored = Nearest(), Ignored()
         self.number = 0
         self.found: list[Found] = []
         self.comments: list[str] = []
-        self.exception: Said | None = None
-        self.error: Said | None = None
-        self.source: Said | None = None
         self._counts: dict[tuple[int, str], int] = {}
         self._asserted: dict[str, Match | None] = {}
         """By process, the rule that the source line of its last assertion fits: an exception without words means it."""
         self._is_after_call = False
-        self._ignored: str | None = None
-        """Who wrote that Python ignored the exception which comes next."""
 
     def read(self, lines: Iterable[str]) -> None:
         """All lines; they come as they are, longer ones may be cut."""
@@ -59,9 +56,9 @@ class Reader:
     def _end(self) -> None:
         """A log that ends in a traceback: what was called last may tell."""
         self.untold.end(self.tracebacks.marker)
-        if self.source is None:
+        if self.nearest.source is None:
             return
-        source, recent = self.source.line, self.around.recent()
+        source, recent = self.nearest.source.line, self.around.recent()
         is_last = any(each.number == source.number for each in recent)
         if is_last and all(UNDERLINED.search(each.text) for each in recent if each.number > source.number):
             frames = self.tracebacks.of(source.who)
@@ -87,7 +84,7 @@ class Reader:
     def _note_source(self, line: Line) -> bool:
         is_source, is_indented = self.tracebacks.source(line)
         if is_indented:
-            self.source = self._said(line)
+            self.nearest.source = self._said(line)
         return is_source
 
     def _look_at(self, text: str, shape: str) -> None:
@@ -117,6 +114,8 @@ class Reader:
         """How far it has come; matches that it survived are no failure. True: it started, or became ready."""
         if self.tracebacks.begin(line):
             self.untold.begins(line.who, line.number)
+        elif CHAINED.match(line.body):
+            self.untold.chains(line.who)
         progress = self.progress
         if not progress.is_told_by(lower):
             return False
@@ -135,7 +134,7 @@ class Reader:
         return is_start or is_ready
 
     def _match(self, line: Line, words: Sequence[str]) -> None:
-        if self._is_ignored(line):
+        if self.ignored.holds(line):
             return
         if EXCEPTION.match(line.body):
             self.untold.ends(line.who, self.tracebacks.marker(line.who))
@@ -152,16 +151,6 @@ class Reader:
             self._keep(line, *best, is_source=is_source)
         if (best is None or best[0].strength == "frame") and not is_source and line.level in DEFAULT_LEVELS:
             self._say(line)
-
-    def _is_ignored(self, line: Line) -> bool:
-        """What Python tells of an exception that it passed over, while it took an object away, is no failure."""
-        if line.body.startswith(IGNORED):
-            self._ignored = line.who
-        elif self._ignored != line.who or not EXCEPTION.match(line.body):
-            return False
-        else:
-            self._ignored = None
-        return True
 
     def _keep(self, line: Line, rule: Rule, values: dict[str, str], *, is_source: bool) -> None:
         if self.service.stop:
@@ -189,18 +178,12 @@ class Reader:
             around=around,
         )
         self.found.append(found)
-        if found.frames is None and rule.strength != "consequence":
+        if rule.strength != "consequence":
             self.untold.add(who, found)
 
     def _say(self, line: Line) -> None:
-        is_exception = bool(EXCEPTION.match(line.body))
-        if self.service.stop or not (is_exception or line.level == "error"):
-            return
-        self.service.has_complained = True
-        if is_exception and self.exception is None:
-            self.exception = self._said(line)
-        elif line.level == "error" and self.error is None:
-            self.error = self._said(line)
+        if not self.service.stop and self.nearest.hear(line, self._said):
+            self.service.has_complained = True
 
     def _said(self, line: Line) -> Said:
         functions = tuple(self.tracebacks.of(line.who))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assay.failures.found import Found, Said
+from assay.failures.nearest import Nearest
 from assay.failures.reader import MOST_COMMENTS, Reader
 from assay.failures.service import Service
 from assay.failures.stages import Marker, of_frames
@@ -19,15 +20,10 @@ class Scan:
     def __init__(self, engine: str | None = None) -> None:
         self.engine = engine
         self.found: list[Found] = []
-        self.exception: Said | None = None
-        """The first exception that no rule matches."""
-        self.error: Said | None = None
-        """The first line at the level of an error, likewise."""
+        self.nearest = Nearest()
         self.comments: list[str] = []
         self.has_served = False
         self.num_lines = 0
-        self.source: Said | None = None
-        """The source line of the innermost call of the last traceback: all there is where a log was cut in it."""
         self.frames: Marker | None = None
         """What the functions of all last tracebacks together tell."""
         self.service = Service()
@@ -43,8 +39,6 @@ class Scan:
         self.comments = [*self.comments, *reader.comments][:MOST_COMMENTS]
         self.has_served = self.has_served or reader.progress.has_served
         self.service.join(reader.service)
-        self.exception = self.exception or reader.exception
-        self.error = self.error or reader.error
+        self.nearest.join(reader.nearest)
         self.last = reader.last() or self.last
-        self.source = reader.source or self.source
         self.frames = self.frames or of_frames(reader.tracebacks.functions())

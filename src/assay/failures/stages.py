@@ -13,6 +13,13 @@ from assay.records.failure import Cause, Stage
 
 FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7}(?P<comma>,)? in (?P<name>[^\n]{1,120})')
 """A function of a traceback; faulthandler, which writes the innermost first and no source, has no comma."""
+NOTEBOOK_FRAME = re.compile(
+    r"^(?:File )?\[?(?P<path>(?:~|/|[A-Za-z]:\\)[^\s\"\]()]{1,300}\.py)(?:\]\([^)\s]{0,300}\))?(?::\d{1,7},?)?"
+    r" in (?P<name>[\w.<>]{1,120})(?=\(|\s|$)"
+)
+"""The same as IPython and rich write it, with the arguments of the call or without."""
+NOTEBOOK_LISTING = re.compile(r"^\s*(?:-+>|❱)?\s*\[?\d{1,6}\]?(?:\([^)\s]{0,400}\))?(?:\s|$)")
+"""A numbered line of the source that they list around the call."""
 IMPORTING = '", in <module>'
 TRACEBACK = "Traceback (most recent call last)"
 INNERMOST_FIRST = "(most recent call first)"
@@ -91,6 +98,12 @@ def of_frames(frames: Iterable[str]) -> Marker | None:
     outside_imports = "\n".join(each for each in called if not each.endswith(IMPORTING))
     found = first(load_stages().frames, outside_imports)
     return found or (first(load_stages().frames, IMPORTING) if called and called[-1].endswith(IMPORTING) else None)
+
+
+def narrower(one: Marker | None, other: Marker) -> Marker:
+    """Of what two parts of one stack tell, that which would decide if they were one traceback."""
+    order = load_stages().frames
+    return other if one is None else min(one, other, key=order.index)
 
 
 def after_ready(lines: Iterable[str]) -> list[str]:

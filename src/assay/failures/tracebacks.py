@@ -10,13 +10,23 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from assay.failures.lines import Line
-from assay.failures.stages import FRAME, INNERMOST_FIRST, OF_ANOTHER_THREAD, TRACEBACK, Marker, of_frames
+from assay.failures.stages import (
+    FRAME,
+    INNERMOST_FIRST,
+    NOTEBOOK_FRAME,
+    NOTEBOOK_LISTING,
+    OF_ANOTHER_THREAD,
+    TRACEBACK,
+    Marker,
+    of_frames,
+)
 from assay.records.failure import LogLine
 
 MOST_FRAMES = 64
 MOST_PROCESSES = 128
 EXCEPTION = re.compile(
-    r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception|Unsupported|Timeout|OutOfResources)\b(?=:|\s|$)"
+    r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception|Unsupported|Timeout|OutOfResources)\b"
+    r"(?=:|\s(?!\s{0,200}Traceback )|$)"
 )
 BARE_ASSERTION = re.compile(r"^AssertionError:?\s*$")
 SOURCE = re.compile(r"^ {4,}\S")
@@ -32,6 +42,8 @@ class Tracebacks:
         """Who wrote the line before, where that was a function of a traceback."""
         self._is_flat = False
         """The tracebacks lost their indentation on the way."""
+        self._lists = False
+        """The last function was written as notebooks do, with a listing of the source around the call."""
         self._threads: dict[str, bool] = {}
         """By process that a signal ended: whether the thread comes now that it ended in."""
 
@@ -65,7 +77,8 @@ class Tracebacks:
         """Whether the line names a function of a traceback, which is kept."""
         frame = FRAME.match(line.body)
         if frame is None:
-            return False
+            return self._take_of_notebook(line)
+        self._lists = False
         function = f'{frame["path"]}", in {frame["name"]}'
         if frame["comma"] is None:
             if self._threads.get(line.who, True) and len(self._of(line.who)) < MOST_FRAMES:
@@ -74,6 +87,15 @@ class Tracebacks:
         self._of(line.who).append(function)
         self._called, self._is_flat = line.who, not line.body.startswith(" ")
         return True
+
+    def _take_of_notebook(self, line: Line) -> bool:
+        """IPython and rich write functions in a form of their own, and list the source around each call."""
+        if frame := NOTEBOOK_FRAME.match(line.body):
+            self._of(line.who).append(f'{frame["path"]}", in {frame["name"].rpartition(".")[2]}')
+            self._lists = True
+            return True
+        self._lists = self._lists and not EXCEPTION.match(line.body)
+        return self._lists and bool(NOTEBOOK_LISTING.match(line.body))
 
     def source(self, line: Line) -> tuple[bool, bool]:
         """Whether the line after a function is its source (another process may write between), and is indented."""

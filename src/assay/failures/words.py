@@ -17,6 +17,9 @@ LONGEST_SHAPE = 400
 NO_DIGITS = str.maketrans("", "", "0123456789")
 OWN_WORDS = (
     'file "',
+    ".py in ",
+    ", in ",
+    ") in ",
     "(most recent call",
     "assert",
     "error",

@@ -8,8 +8,9 @@ from typing import Any
 
 from assay.flags import existence, line_check, rules, variables
 from assay.flags.facts import Facts
-from assay.flags.json_keys import Fields, unchecked, wrong_keys
+from assay.flags.json_keys import pairs, unchecked, wrong_keys
 from assay.flags.knowledge import Knowledge, Resolved
+from assay.flags.object_history import Objects
 from assay.flags.option_check import check_options
 from assay.flags.spec import FlagSpec
 from assay.flags.successors import successor_of
@@ -41,7 +42,7 @@ def check(
     cache_tokens: int | None = None,
     unread: Mapping[str, Evidence] | None = None,
     options: Mapping[str, Any] | None = None,
-    fields: Fields | None = None,
+    objects: Objects | None = None,
 ) -> Checked:
     """Check every flag, the variables, and what they mean together.
 
@@ -53,13 +54,14 @@ def check(
         cache_tokens: that the KV cache holds, by calculation.
         unread: flags, by main spelling, that a scan of the installed source found no reader for.
         options: content of the configuration file that the command names; None: there is none, or it is not here.
-        fields: keys that the objects of JSON flags take; None: not known.
+        objects: keys that the objects of JSON flags take; None: not known.
     """
     findings = [finding for flag in launch.flags for finding in _one(flag, knowledge, unread or {})]
     findings += (
         line_check.repeated(launch, knowledge)
         + line_check.stray(launch, knowledge)
-        + wrong_keys(launch, knowledge, fields)
+        + wrong_keys(launch.flags, knowledge, objects)
+        + pairs(launch.flags, knowledge)
         + variables.check(launch, knowledge)
     )
     said, undecided = rules.applied(
@@ -70,7 +72,9 @@ def check(
     order = {flag.name: place for place, flag in reversed(list(enumerate(launch.flags)))}
     findings.sort(key=lambda found: (SEVERITIES.index(found.severity), order.get(found.flags[0], len(order))))
     named = {name for finding in findings for name in finding.flags}
-    open_keys = [one for one in unchecked(launch, knowledge, fields) if one.flags[0] not in _of_no_value(findings)]
+    open_keys = [
+        one for one in unchecked(launch.flags, knowledge, objects) if one.flags[0] not in _of_no_value(findings)
+    ]
     in_part = {one.flags[0] for one in open_keys}
     return Checked(
         findings=findings,
@@ -166,7 +170,7 @@ def _value(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding | 
         flags=[flag.name],
         what=f"{problem}{other.told if other else ''}",
         evidence=[knowledge.evidence(), *([other.evidence] if other else [])],
-        remedy=_remedy(spec, instead, missing=missing),
+        remedy=_json_remedy(values) if spec.kind == "json" and values else _remedy(spec, instead, missing=missing),
         replacement=instead,
     )
 
@@ -174,6 +178,13 @@ def _value(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding | 
 def _as_size(spec: FlagSpec, values: list[str], knowledge: Knowledge) -> str | None:
     """A size in the engine's own way: `16Ki` for `16K`."""
     return meant(values[0], knowledge.dialect.engine) if spec.kind == "size" and values else None
+
+
+def _json_remedy(values: list[str]) -> str:
+    """What to do about a value that is no JSON: most were JSON until a shell read them."""
+    if '"' in values[0] and "'" not in values[0]:
+        return "correct the value"
+    return """put double quotation marks inside, and the whole in single ones: '{"key": "value"}'"""
 
 
 def _remedy(spec: FlagSpec, instead: str | None, *, missing: bool) -> str:

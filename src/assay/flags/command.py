@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from assay.flags.containers import is_one_of, name_and_tag
 from assay.flags.dialect import Dialect
 from assay.flags.knowledge import Knowledge
 from assay.flags.spec import FlagSpec
@@ -46,10 +47,9 @@ def image_version(image: str, dialect: Dialect) -> str | None:
     >>> image_version("vllm/vllm-openai:v0.11.0", dialects()["vllm"])
     '0.11.0'
     """
-    name, _, tag = image.partition("@")[0].rpartition(":")
-    if not any(name.endswith(each) for each in dialect.images):
+    if not is_one_of(image, dialect.images):
         return None
-    found = _TAG_VERSION.search(tag)
+    found = _TAG_VERSION.search(name_and_tag(image)[1])
     return found.group(1) if found else None
 
 

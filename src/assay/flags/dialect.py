@@ -36,6 +36,8 @@ class Dialect(Frozen):
     """Takes a beginning of a flag that fits only one (Python's argparse)."""
     dotted: bool = False
     """Takes `--flag.key value` for a flag with a JSON value."""
+    pairs_until: str = ""
+    """Last checked version that reads `a=1,b=2` where it takes JSON; empty: none does."""
     positional_model: bool = False
     """The model may stand without a flag."""
     shorthands: dict[str, str] = Field(default_factory=dict)

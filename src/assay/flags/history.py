@@ -53,7 +53,18 @@ class History:
     def at(self, version: str) -> list[FlagSpec]:
         """Every flag of a version; of one that was not read, those of the newest read one before it."""
         stand = versions.standing_for(version, self.checked) or self.checked[0]
-        return [span.spec for spans in self.spans.values() for span in spans if self._holds(span, stand)]
+        return [
+            span.spec
+            for spans in self.spans.values()
+            for span in spans
+            if versions.in_run(stand, span.first, span.last)
+        ]
+
+    def takes(self, name: str, version: str) -> FlagSpec | None:
+        """What a version takes under a name; None where it takes nothing, or that is not recorded."""
+        stand = versions.standing_for(version, self.checked) if versions.is_version(version) else None
+        lives = self.of(name) if stand is not None else ()
+        return next((one.spec for one in lives if versions.in_run(stand or "", one.first, one.last)), None)
 
     def of(self, name: str) -> tuple[Span, ...]:
         """The life of a flag under any of its spellings; empty when no checked version ever had it."""
@@ -66,9 +77,6 @@ class History:
         """The checked version after this one."""
         later = [each for each in self.checked if versions.key(each) > versions.key(version)]
         return later[0] if later else None
-
-    def _holds(self, span: Span, version: str) -> bool:
-        return versions.key(span.first) <= versions.key(version) <= versions.key(span.last)
 
 
 @lru_cache(maxsize=8)

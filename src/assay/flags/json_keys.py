@@ -1,100 +1,140 @@
-"""Flags whose value is a JSON object: its keys, where the fields of the engine's classes are known; else nothing.
+"""Flags whose value is a JSON object: its keys, at every depth, where the classes that it becomes are known.
 
-vLLM makes each such object a dataclass that takes no other key (`config/utils.py`), named after the flag:
-`--kv-transfer-config` is a `KVTransferConfig`. Their fields are read from the source of an installed vLLM, and recorded
-of one version.
+They are read from the source of an installed vLLM, and recorded of wheels (`assay.flags.object_history`). The values,
+and what is in an object of no known class, are the engine's own to judge.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from typing import Any
 
 from assay.flags import versions
-from assay.flags.history import DATA
 from assay.flags.knowledge import Knowledge
+from assay.flags.object_history import Objects, lives
 from assay.flags.spec import FlagSpec
+from assay.flags.successors import renamed
 from assay.flags.values import is_open
-from assay.records.doctor import Evidence, Finding, GivenFlag, Launch, Undecided
+from assay.records.doctor import Evidence, Finding, GivenFlag, Kind, Undecided
 
 INSIDE = "keys and values inside were not checked"
 VALUES = "values inside were not checked"
 PLAIN = "a word in place of JSON was not checked"
 WHOLE = frozenset({"none", "null", "true", "false", "{}", "[]"})
+_PAIRS = re.compile(r"\w{1,80}=[^=,{}\[\]\"]{1,200}(?:,\w{1,80}=[^=,{}\[\]\"]{1,200}){0,50}")
+_DEEPEST = 8
+"""Classes inside of classes; no engine nests half as deep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fields:
-    """The keys that objects take, by the name of their class in lower case."""
+class _Given:
+    """A flag with something inside."""
 
-    of: Mapping[str, frozenset[str]]
+    flag: GivenFlag
+    spec: FlagSpec
+    content: Mapping[str, Any] | None
+    """None: it is no object that can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wrong:
+    """A key that its object does not have."""
+
+    path: str
+    """Of the object, with a dot behind it; empty at the top."""
+    key: str
+    of: str
+    """The object's class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """Of renames.toml."""
+
+    instead: str
     source: str
 
 
-def recorded(engine: str, version: str) -> Fields | None:
-    """What is recorded of this release; None where nothing is."""
-    of = _records(engine).get(versions.release(version))
-    return Fields(of=of, source=f"{engine} {version} wheel, config: fields of the dataclasses") if of else None
-
-
-def of_package(package: Path) -> Fields | None:
-    """The fields of the classes that refuse every other key, in the source of an installed vLLM."""
-    found: dict[str, frozenset[str]] = {}
-    for path in sorted((package / "config").glob("*.py")):
-        try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, SyntaxError):
-            continue
-        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-        found |= {node.name.lower(): _fields(node) for node in classes if _is_closed(node)}
-    return Fields(of=found, source=f"{package / 'config'}: fields of the dataclasses") if found else None
-
-
-def wrong_keys(launch: Launch, knowledge: Knowledge, fields: Fields | None) -> list[Finding]:
-    """Keys that the engine's class does not have: it stops on them."""
+def wrong_keys(flags: Sequence[GivenFlag], knowledge: Knowledge, objects: Objects | None) -> list[Finding]:
+    """Keys that the engine's class does not have: it stops on them, or leaves them out."""
     return [
-        _wrong(flag, key, known, fields.source)
-        for flag, spec, keys in _objects(launch, knowledge)
-        if fields is not None and (known := fields.of.get(_class_of(spec)))
-        for key in keys
-        if key not in known
+        _finding(given.flag, wrong, objects.flags[given.spec.name], objects, knowledge)
+        for given in _objects(flags, knowledge, objects)
+        if objects is not None and given.spec.name in objects.flags
+        for wrong in _wrong(given.content or {}, objects.flags[given.spec.name], objects)
     ]
 
 
-def unchecked(launch: Launch, knowledge: Knowledge, fields: Fields | None) -> list[Undecided]:
+def pairs(flags: Sequence[GivenFlag], knowledge: Knowledge) -> list[Finding]:
+    """`--limit-mm-per-prompt image=2,video=1`, which older versions read: it has to be JSON now."""
+    last = knowledge.dialect.pairs_until
+    if last and versions.within(knowledge.version, None, last):
+        return []
+    given = [one for one in _objects(flags, knowledge, None) if "." not in one.flag.name and len(one.flag.values) == 1]
+    return [_pairs(one, knowledge) for one in given if _PAIRS.fullmatch(one.flag.values[0])]
+
+
+def _pairs(given: _Given, knowledge: Knowledge) -> Finding:
+    split = [pair.partition("=") for pair in given.flag.values[0].split(",")]
+    number = {key: int(value) if value.isdigit() else value for key, _, value in split}
+    instead = f"{given.spec.name} '{json.dumps(number)}'"
+    last = knowledge.dialect.pairs_until
+    return Finding(
+        kind="bad-value",
+        severity="error",
+        flags=[given.flag.name],
+        what=f"takes JSON, and this is none{f'; {last} was the last checked version that read pairs' if last else ''}",
+        evidence=[knowledge.evidence()],
+        remedy=f"write {instead}",
+        replacement=instead,
+    )
+
+
+def unchecked(flags: Sequence[GivenFlag], knowledge: Knowledge, objects: Objects | None) -> list[Undecided]:
     """Flags with a value of which not all is known to be right."""
     told: dict[str, Undecided] = {}
-    for flag, spec, keys in _objects(launch, knowledge):
-        are_known = fields is not None and _class_of(spec) in fields.of
-        reason = (VALUES if are_known else INSIDE) if keys or _has_form(flag) else PLAIN
-        told.setdefault(flag.name, Undecided(rule="json-keys", flags=[flag.name], reason=reason))
+    for given in _objects(flags, knowledge, objects):
+        of = objects.classes.get(objects.flags.get(given.spec.name, "")) if objects else None
+        are_known = of is not None and of.extra != "taken" and given.content is not None
+        reason = (VALUES if are_known else INSIDE) if given.content or _has_form(given.flag) else PLAIN
+        told.setdefault(given.flag.name, Undecided(rule="json-keys", flags=[given.flag.name], reason=reason))
     return list(told.values())
 
 
-def _objects(launch: Launch, knowledge: Knowledge) -> Iterator[tuple[GivenFlag, FlagSpec, list[str]]]:
-    """Flags with something inside, and the keys at the top of it."""
-    for flag in launch.flags:
+def _objects(flags: Sequence[GivenFlag], knowledge: Knowledge, objects: Objects | None) -> Iterator[_Given]:
+    for flag in flags:
         found = knowledge.resolve(flag.name)
-        if found.spec is None or found.spec.kind != "json":
+        spec = found.spec
+        if spec is None or (spec.kind != "json" and spec.name not in (objects.flags if objects else ())):
             continue
         if found.key is not None:
-            name = found.key.lstrip(".").partition(".")[0].rstrip("+").replace("-", "_")
-            yield flag, found.spec, [name] if name.isidentifier() else []
+            yield _Given(flag=flag, spec=spec, content=_dotted(flag, found.key))
         elif any(not is_open(value) and not _is_whole(value) for value in flag.values):
-            yield flag, found.spec, _keys(flag.values[-1])
+            yield _Given(flag=flag, spec=spec, content=_object(flag.values[-1]))
 
 
-def _keys(value: str) -> list[str]:
+def _dotted(flag: GivenFlag, key: str) -> Mapping[str, Any] | None:
+    """`--flag.a.b value` as the object that it becomes; None for `-O3`."""
+    if "." not in flag.name:
+        return None
+    value = flag.values[-1] if flag.values else ""
+    content: Any = _object(value)
+    content = value if content is None else content
+    for name in reversed(key.removesuffix("+").split(".")):
+        content = {name: content}
+    return content if isinstance(content, dict) else None
+
+
+def _object(value: str) -> Mapping[str, Any] | None:
     try:
         content = json.loads(value)
     except (ValueError, RecursionError):
-        return []
-    return list(content) if isinstance(content, dict) else []
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _has_form(flag: GivenFlag) -> bool:
@@ -107,43 +147,75 @@ def _is_whole(value: str) -> bool:
     return plain in WHOLE or plain.replace(".", "", 1).lstrip("+-").isdigit()
 
 
-def _wrong(flag: GivenFlag, key: str, known: frozenset[str], source: str) -> Finding:
-    near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
+def _wrong(content: Mapping[str, Any], of: str, objects: Objects, path: str = "") -> Iterator[_Wrong]:
+    found = objects.classes.get(of)
+    if found is None or path.count(".") > _DEEPEST:
+        return
+    for key, value in content.items():
+        inside = found.keys.get(key.replace("-", "_") if found.dashes else key)
+        if inside is None and found.extra != "taken" and not is_open(key):
+            yield _Wrong(path=path, key=key, of=of)
+        elif inside and isinstance(value, dict):
+            yield from _wrong(value, inside, objects, f"{path}{key}.")
+
+
+def _finding(flag: GivenFlag, wrong: _Wrong, top: str, objects: Objects, knowledge: Knowledge) -> Finding:
+    kind, told = _by_life(wrong, knowledge)
+    row = _renamed(wrong, objects, knowledge)
+    meant = wrong.path + row.instead if row else _meant(wrong, top, objects) if kind == "unknown" else None
+    ignored = objects.classes[wrong.of].extra == "ignored"
+    near = f"nearest: {meant}" if kind == "unknown" and meant else ""
+    unread = "" if objects.was_read else f"{knowledge.version} itself was not read"
+    said = f"takes no key {wrong.path}{wrong.key}{', and leaves it out' if ignored else ''}"
     return Finding(
-        kind="bad-value",
-        severity="error",
+        kind="renamed" if row and kind == "removed" else kind,
+        severity="warning" if ignored or unread else "error",
         flags=[flag.name],
-        what=f"takes no key {key}{f'; nearest: {near[0]}' if near else ''}",
-        evidence=[Evidence(source=source, basis="source")],
-        remedy=f"write {near[0]} if that was meant" if near else "leave the key out",
+        what="; ".join(part for part in (said, told, near, unread) if part),
+        evidence=[
+            Evidence(source=f"{objects.source} {wrong.of}", basis="source"),
+            *([Evidence(source=row.source, basis="history")] if row else []),
+        ],
+        remedy=f"write {meant}{'' if row else ' if that was meant'}" if meant else "leave the key out",
     )
 
 
-def _class_of(spec: FlagSpec) -> str:
-    return spec.name.strip("-").replace("-", "")
+def _renamed(wrong: _Wrong, objects: Objects, knowledge: Knowledge) -> _Row | None:
+    """What this version calls a key that has another name in an earlier or a later one."""
+    keys = objects.classes[wrong.of].keys
+    for old, rows in renamed(f"{knowledge.dialect.engine}_key").items():
+        of, _, name = old.partition(".")
+        for row in rows if of == wrong.of else ():
+            if name == wrong.key and row["new"] in keys:
+                return _Row(instead=row["new"], source=row["source"])
+            if row["new"] == wrong.key and name in keys:
+                return _Row(instead=name, source=row["source"])
+    return None
 
 
-def _is_closed(node: ast.ClassDef) -> bool:
-    """Whether it is a class of vLLM's `@config`, which forbids other keys unless it is told otherwise."""
-    marks = [ast.unparse(each) for each in node.decorator_list]
-    return not node.bases and any(each.partition("(")[0] == "config" and "extra" not in each for each in marks)
+def _by_life(wrong: _Wrong, knowledge: Knowledge) -> tuple[Kind, str]:
+    """What the checked versions before and after this one say of a key."""
+    runs = lives(knowledge.dialect.engine).runs(f"{wrong.of}.{wrong.key}")
+    before, after = versions.around(knowledge.version, runs)
+    if before:
+        return "removed", f"{before} was the last checked version that has it"
+    return ("not-yet", f"{after} is the first checked version that has it") if after else ("unknown", "")
 
 
-def _fields(node: ast.ClassDef) -> frozenset[str]:
-    given = [
-        each for each in node.body if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation)
-    ]
-    return frozenset(each.target.id for each in given if isinstance(each.target, ast.Name))
+def _meant(wrong: _Wrong, top: str, objects: Objects) -> str | None:
+    """The key that was probably meant: the same one of another object of the flag, or the nearest of this object."""
+    for path, key in _paths(top, objects):
+        if key == wrong.key:
+            return f"{path}{key}"
+    near = difflib.get_close_matches(wrong.key, sorted(objects.classes[wrong.of].keys), n=1, cutoff=0.6)
+    return f"{wrong.path}{near[0]}" if near else None
 
 
-@cache
-def _records(engine: str) -> Mapping[tuple[int, ...], Mapping[str, frozenset[str]]]:
-    """By release."""
-    path = DATA / f"{engine}_json_keys.json"
-    if not path.exists():
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return {
-        versions.release(version): {name: frozenset(keys) for name, keys in classes.items()}
-        for version, classes in content.items()
-    }
+def _paths(top: str, objects: Objects) -> Iterator[tuple[str, str]]:
+    """Every key of a flag's object and of the objects in it."""
+    left = [("", top)]
+    for path, of in left:  # grows while it is read
+        for key, inside in objects.classes[of].keys.items():
+            yield path, key
+            if inside in objects.classes and path.count(".") < _DEEPEST:
+                left.append((f"{path}{key}.", inside))

@@ -65,10 +65,10 @@ class Knowledge:
             return Resolved(spec=spec, negated=True)
         if self.dialect.dotted and "." in plain:
             whole, _, key = plain.partition(".")
-            whole = self.dialect.shorthands.get(whole, whole)
-            return Resolved(spec=self._by_name.get(whole), key=key)
+            long = self.dialect.shorthands.get(whole, whole)  # an older version may call it otherwise
+            return Resolved(spec=self._by_name.get(long) or self._by_name.get(whole), key=key)
         for short, long in self.dialect.shorthands.items():
-            spec = self._by_name.get(long) or self._by_name.get(short)  # an older version may call it otherwise
+            spec = self._by_name.get(long) or self._by_name.get(short)
             if plain.startswith(short) and spec:
                 return Resolved(spec=spec, key=plain[len(short) :] or None)
         return self._abbreviated(plain)
@@ -78,9 +78,10 @@ class Knowledge:
         plain = _dashed(name)
         longs = [each for each in self._by_name if each.startswith("--")]
         close = difflib.get_close_matches(plain, longs, n=_NEAR, cutoff=0.72)
+        begun = [each for each in longs if each.startswith((f"{plain}-", f"{plain}_"))]
         parts = set(plain.strip("-").split("-"))
         alike = [each for each in longs if len(parts) > 1 and parts <= set(each.strip("-").split("-"))]
-        return list(dict.fromkeys([*close, *alike]))[:_NEAR]
+        return list(dict.fromkeys([*close, *begun, *alike]))[:_NEAR]
 
     def evidence(self) -> Evidence:
         """Of what is said about this version's flags."""

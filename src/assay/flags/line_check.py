@@ -77,6 +77,10 @@ def _instead_of(word: str) -> str:
     """What to do about a stray word: most come with a command that was copied."""
     if not word.strip():
         return "a backslash that continues a line has to be the last character in it: remove the blank behind it"
+    if word[0].isspace():
+        return (
+            "a backslash before a blank makes the blank a part of the word: remove the backslash, or end the line there"
+        )
     if word[0] in _DASHES:
         return f"write --{word.lstrip(_DASHES + '-')}: a text editor put one long dash in place of two hyphens"
     if any(mark in word for mark in _QUOTES):

@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.flags import versions
 from assay.flags.options import CHECKED, Option, near, options
-from assay.flags.successors import renamed
+from assay.flags.successors import holding, renamed
 from assay.flags.values import misuse, same
 from assay.records.doctor import Evidence, Finding, GivenFlag, Undecided
 
@@ -76,8 +76,7 @@ def _one(engine: str, version: str, path: str, value: Any, flag: str, *, seek_ne
 
 def _renamed(path: str, version: str) -> dict[str, Any] | None:
     """The newest change of a name that holds in this version."""
-    rows = [row for row in renamed(TABLE).get(path, []) if versions.key(version) >= versions.key(row["since"])]
-    return rows[-1] if rows else None
+    return next(reversed(holding(TABLE, path, version)), None)
 
 
 def _changed(path: str, row: Mapping[str, Any], flag: str) -> Finding:

@@ -12,6 +12,10 @@ _EXPANSION = re.compile(r"\$\((?:[^()]|\((?:[^()]|\([^()]{0,200}\)){0,200}\)){0,
 stands in."""
 _QUOTED_OR_COMMENT = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
 """A comment begins a word; within a quotation, or escaped, it is none."""
+_ELSEWHERE = re.compile(r"(?<=[ \t])[`^][ \t]*\n")
+"""How PowerShell and cmd say that a line goes on: a text from there is read as it was meant."""
+_UNFINISHED = re.compile(r"(?<!\\)\\\n*\Z")
+"""A last line that says it goes on: it was copied without the next."""
 _HELD = ("\ue000", "\ue001")
 _PLACE = re.compile(f"{_HELD[0]}(\\d{{1,6}}){_HELD[1]}")
 _TO_ANOTHER = re.compile(r"(?<!\S)\d?[<>]&\d(?!\S)")
@@ -25,7 +29,7 @@ def shell_words(text: str) -> list[str]:
         UsageError: a quotation is not closed.
     """
     expansions: list[str] = []
-    code = _QUOTED_OR_COMMENT.sub(_no_comment, text.replace("\r\n", "\n"))
+    code = _QUOTED_OR_COMMENT.sub(_no_comment, _UNFINISHED.sub("", _ELSEWHERE.sub(" ", text.replace("\r\n", "\n"))))
 
     def kept(match: re.Match[str]) -> str:
         expansions.append(match[0])

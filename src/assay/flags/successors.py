@@ -50,18 +50,19 @@ def source_of(name: str, knowledge: Knowledge) -> str | None:
 
 
 def _holding(name: str, knowledge: Knowledge) -> list[dict[str, Any]]:
-    """The rows about a name that hold in this version."""
-    rows = renamed(knowledge.dialect.engine).get(name, [])
-    here = versions.key(knowledge.version)
-    return [row for row in rows if "since" not in row or here >= versions.key(row["since"])]
+    return holding(knowledge.dialect.engine, name, knowledge.version)
+
+
+def holding(table: str, name: str, version: str) -> list[dict[str, Any]]:
+    """The rows about a name that hold in a version, oldest first."""
+    return [row for row in renamed(table).get(name, []) if versions.within(version, row.get("since"), None)]
 
 
 @lru_cache(maxsize=8)
-def renamed(engine: str) -> Mapping[str, list[dict[str, Any]]]:
+def renamed(table: str) -> Mapping[str, list[dict[str, Any]]]:
     """Old name to rows of new names, oldest first: `[[sglang]] old, new, since, note, source`."""
-    tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in tables.get(engine, []):
+    for row in _tables().get(table, []):
         found.setdefault(row["old"], []).append(row)
     return found
 
@@ -69,5 +70,9 @@ def renamed(engine: str) -> Mapping[str, list[dict[str, Any]]]:
 @lru_cache(maxsize=1)
 def equivalents() -> tuple[Mapping[str, list[str]], ...]:
     """Groups of flags of several engines that say the same."""
-    tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
-    return tuple(tables.get("equivalent", []))
+    return tuple(_tables().get("equivalent", []))
+
+
+@lru_cache(maxsize=1)
+def _tables() -> Mapping[str, list[dict[str, Any]]]:
+    return tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))

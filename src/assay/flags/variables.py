@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
 
 from assay.flags import versions
-from assay.flags.history import DATA
 from assay.flags.knowledge import Knowledge
+from assay.flags.successors import renamed
 from assay.records.doctor import Evidence, Finding, Kind, Launch
+
+TABLE = "variable"
+"""Of renames.toml."""
 
 
 def check(launch: Launch, knowledge: Knowledge) -> list[Finding]:
@@ -26,17 +25,15 @@ def check(launch: Launch, knowledge: Knowledge) -> list[Finding]:
 def _one(name: str, knowledge: Knowledge) -> Finding | None:
     runs = knowledge.past.variables.get(name, ())
     stand = versions.standing_for(knowledge.version, knowledge.past.checked) or knowledge.past.checked[0]
-    here = versions.key(stand)
-    if any(versions.key(first) <= here <= versions.key(last) for first, last in runs):
+    if any(versions.in_run(stand, first, last) for first, last in runs):
         return None
     successor, its_source = _successor(name, knowledge)
-    gone = [last for _, last in runs if versions.key(last) < here]
-    coming = [first for first, _ in runs if versions.key(first) > here]
+    gone, coming = versions.around(stand, runs)
     kind: Kind = "removed" if gone else "not-yet" if coming else "unknown"
     near = [] if runs else difflib.get_close_matches(name, list(_known_at(stand, knowledge)), n=2, cutoff=0.8)
     what = {
-        "removed": f"is read no more: {gone[-1] if gone else ''} was the last checked version that names it",
-        "not-yet": f"is not read yet: {coming[0] if coming else ''} is the first checked version that names it",
+        "removed": f"is read no more: {gone} was the last checked version that names it",
+        "not-yet": f"is not read yet: {coming} is the first checked version that names it",
         "unknown": f"is named by no checked version{'; nearest: ' + ', '.join(near) if near else ''}",
     }[kind]
     instead = successor or (near[0] if near else None)
@@ -53,23 +50,16 @@ def _one(name: str, knowledge: Knowledge) -> Finding | None:
 
 
 def _known_at(stand: str, knowledge: Knowledge) -> list[str]:
-    here = versions.key(stand)
     return [
         name
         for name, runs in knowledge.past.variables.items()
-        if any(versions.key(first) <= here <= versions.key(last) for first, last in runs)
+        if any(versions.in_run(stand, first, last) for first, last in runs)
     ]
 
 
 def _successor(name: str, knowledge: Knowledge) -> tuple[str | None, list[Evidence]]:
     """The flag that took its place in this version, with the source that says so; None without one."""
-    row = _table().get(name)
+    row = next(reversed(renamed(TABLE).get(name, [])), None)
     if row is None or not knowledge.find(row["new"].split()[0].partition("=")[0]):
         return None, []
     return row["new"], [Evidence(source=row["source"], basis="history")]
-
-
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Mapping[str, Any]]:
-    tables = tomllib.loads((DATA / "renames.toml").read_text(encoding="utf-8"))
-    return {row["old"]: row for row in tables.get("variable", [])}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _NUMBER = re.compile(r"\d{1,9}")
 _CANDIDATE = re.compile(r"(?<=\d)(?:a|b|rc)(\d{1,9})")
@@ -52,6 +52,23 @@ def standing_for(version: str, checked: Sequence[str]) -> str | None:
     """
     before = [each for each in checked if key(each) <= key(version) or release(each) == release(version)]
     return max(before, key=key, default=None)
+
+
+def in_run(version: str, first: str, last: str) -> bool:
+    """Whether a checked version lies in an unbroken run of checked ones, both ends included."""
+    return key(first) <= key(version) <= key(last)
+
+
+def around(version: str, runs: Iterable[tuple[str, str]]) -> tuple[str | None, str | None]:
+    """The end of the last run that was over before a version, and the begin of the first one that comes after it.
+
+    >>> around("0.5.9", [("0.4.0", "0.4.6"), ("0.5.1", "0.5.4"), ("0.5.12", "0.5.23")])
+    ('0.5.4', '0.5.12')
+    """
+    here, both = key(version), list(runs)
+    before = [last for _, last in both if key(last) < here]
+    after = [first for first, _ in both if key(first) > here]
+    return max(before, key=key, default=None), min(after, key=key, default=None)
 
 
 def within(version: str, since: str | None, until: str | None) -> bool:

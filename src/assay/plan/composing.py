@@ -15,6 +15,8 @@ from assay.plan.evidence import composition_chance, composition_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.series import composition, valid_runs, why_not_counted
 from assay.plan.soak_counts import MAX_TRIES
+from assay.plan.soak_reports import soaked_words
+from assay.plan.soaks_made import num_interrupted
 from assay.plan.steps import MakeRun, RecordVerdict, Step
 from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
@@ -102,13 +104,11 @@ def _gained(
 ) -> RecordVerdict | None:
     """Adopted, if it is stable and costs nothing that it must not; more runs where that is not shown yet."""
     grown = [*state.stack, hypothesis.id]
-    if blamed := _unstable(state, hypothesis, found, final=True):
-        return blamed if last else None  # the reference is soaked first
+    if soaking.is_owed(state, grown, state.stack):
+        return None  # its soak was cut off, or its reference's comes first: another run is made for it
     if not last and soaking.is_open(state, grown, state.stack):
         return None  # requests failed: further soaks may tell whose fault it is
-    if soaking.is_owed(state, grown, state.stack):
-        return None  # its soak was cut off: another run is made for it
-    if (times := soaking.num_interrupted(state, grown)) >= MAX_TRIES:
+    if (times := num_interrupted(state, grown)) >= MAX_TRIES:
         reason = f"a gain on top of {on}; each of {times} soaks ended with Assay itself, and this arm may be why"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     costs = standing(state, composition(hypothesis.id), hypothesis.id)
@@ -120,15 +120,13 @@ def _gained(
     if costs.unproved:
         reason = f"a gain on top of {on}, not shown to cost nothing: {costs.unproved}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
-    reason = f"gain on top of {on}{soaking.soaked_words(state, grown, state.stack)}"
+    reason = f"gain on top of {on}{soaked_words(state, grown, state.stack)}"
     return RecordVerdict(verdict=measured(hypothesis, VerdictKind.ADOPTED, found, reason, ids))
 
 
-def _unstable(
-    state: CampaignState, hypothesis: Hypothesis, found: Effect | None, *, final: bool = False
-) -> RecordVerdict | None:
+def _unstable(state: CampaignState, hypothesis: Hypothesis, found: Effect | None) -> RecordVerdict | None:
     """It did not stand its soak, whatever it gained; its own runs stand last, where its log is looked for."""
-    blamed = soaking.unstable(state, [*state.stack, hypothesis.id], state.stack, final=final)
+    blamed = soaking.unstable(state, [*state.stack, hypothesis.id], state.stack)
     if blamed is None:
         return None
     cause, reason = blamed

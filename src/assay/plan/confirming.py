@@ -12,6 +12,7 @@ from assay.plan.remaining import LEAST_CONFIRMED
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.scores import is_latency, metric_value
 from assay.plan.series import CONFIRMATION, MAIN, STACK, series_brackets, valid_runs, why_not_counted
+from assay.plan.soak_reports import soaked_words
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text, is_unmeasured
 from assay.records.run import Purpose, RunStatus
@@ -52,14 +53,9 @@ def _over_budget(state: CampaignState) -> bool:
     return 2 * median_run_s(state) + soaking.bracket_due_s(state, state.stack, []) > state.left_s
 
 
-def stack_failure(state: CampaignState, *, final: bool = False) -> str | None:
-    """Why the stack cannot be confirmed on fresh runs; None while it holds.
-
-    Args:
-        state: the campaign.
-        final: no more runs will be made.
-    """
-    if blamed := soaking.unstable(state, state.stack, [], final=final):
+def stack_failure(state: CampaignState) -> str | None:
+    """Why the stack cannot be confirmed on fresh runs; None while it holds."""
+    if blamed := soaking.unstable(state, state.stack, []):
         cause, reason = blamed
         return f"unstable ({cause}): {reason}"
     ended = [run for run in runs_of(state, CONFIRMATION, STACK) if run.intent.arm.deltas == state.stack]
@@ -104,7 +100,7 @@ def _confirmed(state: CampaignState) -> Headline:
     runs = valid_runs(state, CONFIRMATION)
     baseline = [run.intent.run_id for run in runs if run.intent.candidate is None]
     stack = [run.intent.run_id for run in runs if run.intent.candidate is not None]
-    failure = stack_failure(state, final=True)
+    failure = stack_failure(state)
     confirmed = effect is not None and effect.low > 0 and failure is None
     return Headline(
         stack=list(state.stack),
@@ -128,7 +124,7 @@ def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) 
     gain = f"{effect_text(effect)} in {f'1/{metric}' if is_latency(metric) else metric}"
     if effect.low <= 0:
         return f"{names} was adopted, but the fresh runs do not confirm it: {gain}."
-    return f"{names}: {gain}, confirmed on fresh runs{soaking.soaked_words(state, state.stack, [], brief=True)}."
+    return f"{names}: {gain}, confirmed on fresh runs{soaked_words(state, state.stack, [], brief=True)}."
 
 
 def _median(state: CampaignState, run_ids: list[str]) -> float | None:

@@ -98,10 +98,11 @@ def _known_of_today(target: Target, findings: Findings | None) -> list[str]:
 def _wanted(only: Sequence[str], known: Sequence[str]) -> set[str]:
     for name in only:
         if name not in known:
-            close = ", ".join(get_close_matches(name, known)) or ", ".join(sorted(known)) or "an empty catalogue"
-            raise UsageError(
-                f"policy.only names {name!r}, which is not in the catalogue", hint=f"did you mean: {close}"
+            close = get_close_matches(name, known) or sorted(known)
+            hint = (
+                f"did you mean: {', '.join(close)}" if close else "it has no entry for this engine (policy.catalogue)"
             )
+            raise UsageError(f"policy.only names {name!r}, which is not in the catalogue", hint=hint)
     return set(only) or set(known)
 
 

@@ -174,8 +174,19 @@ def _free_s(state: CampaignState) -> float:
     reserved_runs = 2 * budget.confirmation_brackets + 1
     reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
     free_s = state.left_s - reserved_runs * median_run_s(state)
-    soaks = min(promising, max(0, free_s) // budget.soak_s) if budget.soak_s else 0  # no others will be begun
-    return free_s - soaks * budget.soak_s
+    return free_s - _soaks_s(free_s, promising, budget.soak_s)
+
+
+def _soaks_s(free_s: float, promising: int, soak_s: float) -> float:
+    """What soaks will take of it: of all that is promising, and of the baseline (`assay.plan.soaking` begins no other).
+
+    Args:
+        free_s: what is free but for them.
+        promising: candidates that go on to composition.
+        soak_s: of one.
+    """
+    pair, room = 2, max(0.0, free_s) // soak_s if soak_s else 0.0
+    return min(promising + 1, room) * soak_s if promising and room >= pair else 0.0
 
 
 def _out_of_budget(state: CampaignState) -> bool:

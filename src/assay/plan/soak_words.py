@@ -7,6 +7,8 @@ from assay.records.spec import MAIN_POINT
 from assay.units import MIB_BYTES
 
 MINUTE_S = 60.0
+UNSOAKED = "reference was not soaked"
+"""Of what an arm stands on, where nothing is known of it."""
 
 
 def told(soak: Soak) -> str:
@@ -15,6 +17,7 @@ def told(soak: Soak) -> str:
         return f"not soaked: {soak.problem}"
     failed = "none failed" if not soak.failed else f"{soak.failed:,} failed, the first: {soak.first_error}"
     still = f", and no token came for the last {soak.silent_s:.0f} s" if soak.stalled else ""
+    still += f", and then the server died: {soak.died}" if soak.died else ""
     where = f"{soak.concurrency} streams" if soak.point == MAIN_POINT else f"{soak.point}, {soak.concurrency} streams"
     return f"soaked for {soak.soaked_s:.0f} s at {where}: {soak.requests:,} requests, {failed}{still}; {memory(soak)}"
 

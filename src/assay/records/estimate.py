@@ -113,6 +113,10 @@ class Host(Frozen):
     """Whose costs are taken; empty, or unknown: those of no engine in particular."""
     scheduling: Scheduling = "overlapped"
     graphs: Graphs = "all"
+    captured_decode_tokens: int | None = None
+    """Most tokens of a step of decode, of one attention rank, that a graph was captured for; None: of any."""
+    captured_prompt_tokens: int | None = None
+    """The same of a step with prompts in it."""
     compiles: bool = True
     """A compiler fuses passes over activations; without one, norms of queries and keys are kernels of their own."""
     why: str = ""

@@ -43,7 +43,7 @@ class MemoryTrend(Frozen):
 
 
 class Soak(Frozen):
-    """What was seen of a server that lived through its soak; one that died has a failed run instead."""
+    """What was seen of a server in its soak. A candidate's that dies in it has a failed run instead."""
 
     point: str
     """The operating point at which most tokens are in flight."""
@@ -61,6 +61,8 @@ class Soak(Frozen):
     """From the last token of any stream to the end of the load."""
     stalled: bool = False
     """Whether it fell silent for good: for half of the soak, and for longer than any request took before."""
+    died: str = ""
+    """What the server of a reference died of in there. Its run counts: what was measured before it was whole."""
     memory: list[MemoryTrend] = Field(default_factory=list)
     unknown: dict[Where, str] = Field(default_factory=dict)
     """Memory of which nothing can be said, with the reason."""
@@ -75,6 +77,6 @@ class Soak(Frozen):
     @property
     def passed(self) -> bool | None:
         """None where it says nothing."""
-        if self.failed or self.stalled:
+        if self.failed or self.stalled or self.died:
             return False
         return None if self.problem else not self.grows

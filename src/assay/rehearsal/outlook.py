@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from assay.plan.screening import BUDGET_ENDED
-from assay.plan.soaking import latest
+from assay.plan.soaks_made import latest
 from assay.records.hypothesis import Hypothesis
 from assay.records.rehearsal import CandidateOutlook, Chance, Outlook, PowerPoint
 from assay.records.spec import CampaignSpec

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from assay.ports_bench import Live
+from assay.records.text import shown
 from assay.render.live_words import health_of, health_words, latency_words, left_words, rate_words, request_words
 from assay.render.progress import MARKS, MIN_REDRAW_S, STYLES
 from assay.render.text_plots import sparkline
@@ -80,7 +81,7 @@ class PlainBench(QuietBench):
 
     def _say(self, text: str) -> None:
         elapsed = int(self._clock() - self._began)
-        print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {text}", file=self._stream, flush=True)
+        print(f"[{elapsed // 60:02d}:{elapsed % 60:02d}] {shown(text)}", file=self._stream, flush=True)
 
 
 class LiveBench(QuietBench):
@@ -129,7 +130,7 @@ class LiveBench(QuietBench):
         """A line above the panel."""
         from rich.text import Text  # noqa: PLC0415 - only where a person looks
 
-        self._console.print(Text(f"{MARKS[good]} {text}", style=STYLES[good]))
+        self._console.print(Text(f"{MARKS[good]} {shown(text)}", style=STYLES[good]))
 
     def view(self) -> RenderableType:
         """The panel: how far, how fast, how long it takes, and whether the client keeps up."""
@@ -147,7 +148,7 @@ class LiveBench(QuietBench):
             for name, words in self._rows(self._last):
                 grid.add_row(Text(name, style="bold"), words)
             lines.append(grid)
-        return Panel(Group(*lines), title=Text(self._phase), title_align="left", box=box.ROUNDED)
+        return Panel(Group(*lines), title=Text(shown(self._phase)), title_align="left", box=box.ROUNDED)
 
     def _bar(self) -> RenderableType:
         """Over the whole when its length is known, else over this load, else without an end."""

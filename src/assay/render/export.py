@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from assay.errors import UsageError
+from assay.records.text import shown
 
 PORT = 8080
 IMAGE = "ghcr.io/ggml-org/llama.cpp:server"
@@ -19,6 +20,7 @@ LOOPBACK_NOTE = (
     "The server listens on the loopback address only, so that nobody else on the network can use it; "
     "put a proxy with authentication in front before you open it."
 )
+NOT_SHOWN_STABLE = "NOT SHOWN TO BE STABLE"
 SIMULATED_NOTE = "SIMULATED: from a rehearsal; it starts a simulated server, and no gain of it was measured."
 SECRET_NAME = re.compile(r"(?:^|[-_])(?:token|hft|api[-_]?key|key|secret|passw(?:or)?d|credentials?)$", re.IGNORECASE)
 """The last word of a flag's or a variable's name that makes its value a secret."""
@@ -38,7 +40,14 @@ class Command:
     secret_env: list[str]
 
 
-def export(kind: str, argv: Sequence[str], env: Mapping[str, str], *, simulated: bool = False) -> str:
+def export(
+    kind: str,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    simulated: bool = False,
+    not_shown_stable: str | None = None,
+) -> str:
     """Render a launch command.
 
     Args:
@@ -46,6 +55,7 @@ def export(kind: str, argv: Sequence[str], env: Mapping[str, str], *, simulated:
         argv: the command, a word an element.
         env: extra environment.
         simulated: the command comes from a rehearsal, and says so.
+        not_shown_stable: why no soak shows that it is stable, which it says too.
 
     Raises:
         UsageError: no such kind.
@@ -54,13 +64,21 @@ def export(kind: str, argv: Sequence[str], env: Mapping[str, str], *, simulated:
     if kind not in makers:
         raise UsageError(f"no export is called {kind!r}", hint=f"one of: {', '.join(makers)}")
     text = makers[kind](_without_secrets(list(argv), dict(env)))
-    return _labelled(kind, text) if simulated else text
+    notes = {"simulated": SIMULATED_NOTE} if simulated else {}
+    if not_shown_stable:
+        notes["not_shown_stable"] = f"{NOT_SHOWN_STABLE}: {_one_line(not_shown_stable)}"
+    return _labelled(kind, text, notes) if notes else text
 
 
-def _labelled(kind: str, text: str) -> str:
+def _labelled(kind: str, text: str, notes: dict[str, str]) -> str:
     if kind == "json":
-        return json.dumps({"simulated": SIMULATED_NOTE, **json.loads(text)}, indent=2) + "\n"
-    return f"# {SIMULATED_NOTE}\n{text}"
+        return json.dumps({**notes, **json.loads(text)}, indent=2) + "\n"
+    return "".join(f"# {note}\n" for note in notes.values()) + text
+
+
+def _one_line(text: str) -> str:
+    """It may quote a server: nothing in it ends the comment that it stands in."""
+    return shown(" ".join(text.split()))
 
 
 def _without_secrets(argv: list[str], env: Mapping[str, str]) -> Command:

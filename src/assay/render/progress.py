@@ -182,7 +182,7 @@ class RichProgress(QuietProgress):
         share = f"{100 * self._done_s / total_s:3.0f}%"
         bar = ProgressBar(total=total_s, completed=self._done_s, width=WIDE_BAR if width >= WIDE else NARROW_BAR)
         line.add_row(bar, Text(share), Text(self._estimate(), overflow="ellipsis", no_wrap=True))
-        return Group(line, Text(fitted(self._step, self._phase, width), overflow="ellipsis", no_wrap=True))
+        return Group(line, Text(shown(fitted(self._step, self._phase, width)), overflow="ellipsis", no_wrap=True))
 
     def _estimate(self) -> str:
         """What is left, and what was said at first once that has turned out to be wrong."""

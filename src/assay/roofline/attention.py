@@ -59,6 +59,8 @@ def core(
             yield _index(attention.indexer, share)
     else:
         yield _heads(attention, layout, share, cache_bytes_per_element, compute)
+    if phase == "decode" and attention.kind != "linear":
+        yield _combination()
 
 
 def _heads(attention: Attention, layout: Layout, share: Share, element_bytes: float, compute: Compute) -> Work:
@@ -78,6 +80,16 @@ def _heads(attention: Attention, layout: Layout, share: Share, element_bytes: fl
         floor_bytes=moved,
         compute=compute,
     )
+
+
+def _combination() -> Work:
+    """Decode splits each sequence's cache over blocks, so that few sequences fill the device, and adds the parts up.
+
+    FlashAttention, FlashMLA and Triton's back ends have a kernel of its own for that. What it moves is not counted: it
+    stays in the last-level cache, and where sequences fill the device nothing is split. Source: Dao et al.,
+    Flash-Decoding for long-context inference (2023); own traces (examples/gpu/h200-step) have one in each layer.
+    """
+    return Work(name="attention.combine", part="attention_core", kind="elementwise", avoidable=True)
 
 
 def _latent(

@@ -193,7 +193,7 @@ def _host_words(step: StepEstimate) -> str:
     """Which part of the host's work the device is taken to wait for."""
     if step.host is None or step.host_time is None or step.host.scheduling == "serial":
         return "the host's part of a step, added to its kernels"
-    hidden_s = hosts.hidden_s(hosts.kernels_s(step.ops), step.host_time, step.host).mid
+    hidden_s = hosts.hidden_of(step)
     return f"what the device waits for the host; {_ms(hidden_s)} more hide behind its kernels (overlapped scheduling)"
 
 

@@ -20,7 +20,7 @@ falls behind: it runs in another process, merges what waits, and lengthens the f
 
 from __future__ import annotations
 
-from assay.records.estimate import Graphs, Host, HostTime, OpTime, Range, StepEstimate
+from assay.records.estimate import Host, HostTime, OpTime, Range, StepEstimate
 from assay.roofline import timing
 from assay.roofline.ceilings import Ceilings
 from assay.roofline.efficiency import HostCost
@@ -69,9 +69,12 @@ def rest_s(time: HostTime) -> Range:
     return timing.add(time.rest_s, time.rest_sequences_s)
 
 
-def is_captured(graphs: Graphs, *, with_prompts: bool) -> bool:
-    """Whether a step's kernels come from a graph: of decode alone, or with prompts in it."""
-    return graphs == "all" or (graphs == "decode" and not with_prompts)
+def is_captured(host: Host, tokens: float, *, with_prompts: bool) -> bool:
+    """Whether the kernels of a step of so many tokens come from a graph: of decode alone, or with prompts in it."""
+    largest = host.captured_prompt_tokens if with_prompts else host.captured_decode_tokens
+    if largest is not None and tokens > largest:
+        return False
+    return host.graphs == "all" or (host.graphs == "decode" and not with_prompts)
 
 
 def step_s(kernels: Range, time: HostTime, host: Host) -> Range:
@@ -100,6 +103,13 @@ def hidden_s(kernels: Range, time: HostTime, host: Host) -> Range:
         return NOTHING
     work = timing.add(ahead_s(time), time.launches_s)
     return Range(low=min(kernels.low, work.low), mid=min(kernels.mid, work.mid), high=min(kernels.high, work.high))
+
+
+def hidden_of(step: StepEstimate) -> float:
+    """The middle of what hides in a step; 0 where its host is not known."""
+    if step.host is None or step.host_time is None:
+        return 0.0
+    return hidden_s(kernels_s(step.ops), step.host_time, step.host).mid
 
 
 def sequences_s(time: HostTime, host: Host) -> Range:

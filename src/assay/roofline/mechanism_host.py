@@ -53,7 +53,7 @@ def no_graphs(scene: Scene) -> MechanismCeiling:
     """A control: the host launches every kernel."""
     about = About(id=NO_GRAPHS_ID, title="CUDA graphs off (a control)", touched=NO_OPS, scene=scene, host=True)
     host = scene.step.host
-    if host is None or host.graphs == "none":
+    if host is None or scene.step.host_time is None or scene.step.host_time.launches_s.high:
         return about.inert("no graphs are in use")
     after = _step_s(_launched(scene.step, scene, hosts.calls(scene.step.ops)))
     return about.loses(after, f"{_launch_words(scene)}: {ms(after.mid)} instead of {_whole(scene)}")
@@ -75,10 +75,10 @@ def graphs_for_decode_alone(
         id=DECODE_GRAPHS_ID, title="CUDA graphs for decode alone (a control)", touched=NO_OPS, scene=scene, host=True
     )
     host = scene.step.host
-    if host is None or host.graphs != "all":
-        return about.inert("steps with prompts have no graphs")
-    if mixed is None or not prompts_per_step:
+    if mixed is None or mixed.host_time is None or not prompts_per_step:
         return about.inert("no step of decode has a prompt in it")
+    if host is None or mixed.host_time.launches_s.high:
+        return about.inert("steps with prompts have no graphs")
     share = -math.expm1(-prompts_per_step)
     after = _step_s(_launched(mixed, scene, hosts.calls(mixed.ops)))
     before = (1 - share) * scene.time_s + share * mixed.time_s.mid
@@ -102,7 +102,7 @@ def graphs(scene: Scene) -> MechanismCeiling:
     if host is None or scene.step.host_time is None:
         return about.inert("nothing is launched kernel by kernel")
     launched = _step_s(_launched(scene.step, scene, hosts.calls(scene.step.ops)))
-    if not is_prompt and hosts.is_captured(host.graphs, with_prompts=False):
+    if not is_prompt and not scene.step.host_time.launches_s.high:
         return about.inert(
             f"the estimate replays graphs already; {_launch_words(scene)}, against a step of {_whole(scene)}: "
             f"without graphs a step would take {ms(launched.mid)}"

@@ -3,8 +3,8 @@
 vLLM's V1 scheduler always fills a step of decode up with prompts, TensorRT-LLM's in-flight batching does, SGLang with
 `--enable-mixed-chunk`. Weights are then read once for both, and of experts those that any token chooses; arithmetic,
 activations and messages add up. Source: vLLM, docs/configuration/optimization.md, "Chunked Prefill"; Agrawal et al.,
-Sarathi-Serve, arXiv 2403.02310, section 4. Such a step has graphs of its own or none (`Host.graphs`). Ignored: what a
-scheduler does to keep decode short, and steps that fit no size that was captured.
+Sarathi-Serve, arXiv 2403.02310, section 4. Its kernels come from a graph or not (`assay.roofline.host.is_captured`).
+Ignored: what a scheduler does to keep decode short, and rows that a graph pads to the next size that was captured.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def estimate(
     )
     waiting = pipeline.wait(shape, layout, decode, ops)
     ops = sorted([*ops, *([waiting] if waiting else [])], key=lambda op: -op.time_s.mid)
-    captured = hosts.is_captured(host.graphs, with_prompts=True)
+    captured = hosts.is_captured(host, both.tokens, with_prompts=True)
     time = hosts.time_of(limits, host, both.sequences, hosts.calls(ops), captured=captured)
     return step.summed(shape, layout, decode, law, ops, host, time, all_tokens=both.all_tokens)
 

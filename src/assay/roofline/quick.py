@@ -71,9 +71,9 @@ def step_time(
                 last[index] += seconds
     waits = [pipeline.wait_s(shape, layout, point, *pair) for pair in zip(whole, last, strict=True)]
     kernels = Range(low=whole[0] + min(waits[:2]), mid=whole[1] + waits[1], high=whole[2] + max(waits[1:]))
-    captured = hosts.is_captured(host.graphs, with_prompts=point.phase == "prefill")
-    sequences, calls = step.share_of(layout, point).sequences, sum(work.calls for work in works)
-    took = hosts.step_s(kernels, hosts.time_of(limits, host, sequences, calls, captured=captured), host)
+    share, calls = step.share_of(layout, point), sum(work.calls for work in works)
+    captured = hosts.is_captured(host, share.tokens, with_prompts=point.phase == "prefill")
+    took = hosts.step_s(kernels, hosts.time_of(limits, host, share.sequences, calls, captured=captured), host)
     bounds["launch"] = bounds.get("launch", 0.0) + took.mid - kernels.mid
     return StepTime(
         time_s=took,

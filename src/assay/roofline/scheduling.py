@@ -1,4 +1,4 @@
-"""Which scheduling and which graphs an engine uses, by its version and flags.
+"""Which scheduling an engine uses, by its version and flags; `assay.roofline.graphs` has its graphs.
 
 Defaults, each with its source:
 
@@ -18,26 +18,22 @@ Other engines, and versions that cannot be read, count as today's: overlapped.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from assay.records.estimate import Graphs, Host, Scheduling
+from assay.records.estimate import Host, Scheduling
+from assay.roofline import graphs
 from assay.roofline.efficiency import COMPILED
+from assay.roofline.graphs import Settings, as_mapping
 
-Settings = Mapping[str, Any]
-"""Flags by the names that the engine's documentation gives them; absent ones have their defaults."""
 ASYNC, NO_ASYNC = "--async-scheduling", "--no-async-scheduling"
 OVERLAP_OFF, OVERLAP_ON = "--disable-overlap-schedule", "--enable-overlap-schedule"
 TRT_OFF = "disable_overlap_scheduler"
 READ = (
     ASYNC, NO_ASYNC, OVERLAP_OFF, OVERLAP_ON, f"--config.{TRT_OFF}", "--speculative-config", "--speculative-algorithm",
-    "--pipeline-parallel-size", "--pp-size", "--distributed-executor-backend", "--enforce-eager",
-    "--compilation-config", "--disable-cuda-graph", "--disable-decode-cuda-graph", "--disable-prefill-cuda-graph",
-    "--disable-piecewise-cuda-graph",
+    "--pipeline-parallel-size", "--pp-size", "--distributed-executor-backend", *graphs.READ,
 )  # fmt: skip
 """Flags that decide anything here."""
 ENGINES = ("vllm", "sglang", "trtllm", *COMPILED)
@@ -62,12 +58,10 @@ def host_of(engine: str, version: str | None, settings: Settings | None = None) 
         return Host(engine=engine, scheduling="serial", why=f"the loop of {engine} waits for each step")
     if engine == "vllm":
         scheduling, why = _vllm(number, told, given)
-        return Host(
-            engine=engine, scheduling=scheduling, graphs=_vllm_graphs(given), compiles=_vllm_compiles(given), why=why
-        )
+        return graphs.with_vllm(Host(engine=engine, scheduling=scheduling, why=why), number, given)
     if engine in {"sglang", "rehearsal"}:
         scheduling, why = _sglang(number, told, given)
-        return Host(engine=engine, scheduling=scheduling, graphs=_sglang_graphs(given), why=why)
+        return graphs.with_sglang(Host(engine=engine, scheduling=scheduling, why=why), given)
     if engine == "trtllm":
         scheduling, why = _trtllm(number, told, given)
         return Host(engine=engine, scheduling=scheduling, why=why)
@@ -144,40 +138,6 @@ def _trtllm(number: Version | None, told: str, given: Settings) -> tuple[Schedul
     if _before(number, "0.20"):
         return "serial", f"{told} does it by default: overlapped since 0.20"
     return "overlapped", f"{told} does it by default"
-
-
-def _vllm_graphs(given: Settings) -> Graphs:
-    if given.get("--enforce-eager"):
-        return "none"
-    mode = str(as_mapping(given.get("--compilation-config")).get("cudagraph_mode") or "").upper()
-    if mode == "NONE":
-        return "none"
-    return "decode" if mode == "FULL_DECODE_ONLY" else "all"
-
-
-def _vllm_compiles(given: Settings) -> bool:
-    """torch.compile is on by default; `mode` was `level` before 0.12."""
-    told = as_mapping(given.get("--compilation-config"))
-    mode = str(told.get("mode", told.get("level", "")))
-    return not given.get("--enforce-eager") and mode.upper() not in {"0", "NONE"}
-
-
-def _sglang_graphs(given: Settings) -> Graphs:
-    if given.get("--disable-cuda-graph") or given.get("--disable-decode-cuda-graph"):
-        return "none"
-    apart = given.get("--disable-prefill-cuda-graph") or given.get("--disable-piecewise-cuda-graph")
-    return "decode" if apart else "all"
-
-
-def as_mapping(value: Any) -> Mapping[str, Any]:
-    """A flag's value that is a JSON object, or text of one; empty where it is none."""
-    if isinstance(value, Mapping):
-        return value
-    try:
-        found = json.loads(value) if isinstance(value, str) else None
-    except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _number(value: Any) -> int:

@@ -86,7 +86,7 @@ def resident_share(works: Iterable[Work], layout: Layout, limits: Ceilings) -> f
 
 def host_time(limits: Ceilings, host: Host, share: Share, point: OperatingPoint, ops: list[OpTime]) -> HostTime:
     """What the host does in the step."""
-    captured = hosts.is_captured(host.graphs, with_prompts=point.phase == "prefill")
+    captured = hosts.is_captured(host, share.tokens, with_prompts=point.phase == "prefill")
     return hosts.time_of(limits, host, share.sequences, hosts.calls(ops), captured=captured)
 
 

@@ -1,8 +1,7 @@
 """Collectives between the GPUs of one machine, one process a GPU: all-reduce by algorithm, others by NCCL, overlap.
 
 Every rank runs `worker`; rank 0 appends a line of JSON for each measurement to a file, so that one which hangs costs
-itself alone. NVLink multicast stays off: an object of it that a killed program leaves behind can take the switch out of
-service for everybody on the host.
+itself alone. NVLink multicast stays off (`gpu_safety`).
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from torch import distributed
 
 from assay.kernels.device_timing import poison, relative_error, replayed, seconds
 from assay.probes.ceilings.gpu_readings import Reading, reading
+from assay.probes.ceilings.gpu_safety import SAFE_ENVIRONMENT
 
-SAFE_ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
 SIZES = tuple(1 << power for power in range(12, 27, 2))
 """Bytes that a rank contributes: 4 KiB to 64 MiB. One token of GLM-5 is 12 KiB."""
 SMALL_CALLS, LARGE_CALLS, LARGE_BYTES = 20, 5, 4 << 20

@@ -1,0 +1,73 @@
+"""What is known of an arm's stability, in words: for verdicts, for the headline, and for what is shipped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from assay.plan import soak_counts
+from assay.plan.soak_counts import counted
+from assay.plan.soak_words import UNSOAKED, memory, told
+from assay.plan.soaking import also_needed_s
+from assay.plan.soaks_made import asked, compared_with, counts_of, latest, soak_of, telling
+from assay.records.soak import Soak
+from assay.records.state import CampaignState
+
+
+def soaked_words(
+    state: CampaignState, deltas: Collection[str], reference: Collection[str], *, brief: bool = False
+) -> str:
+    """What is known of an arm's stability, as a clause; empty where no soak is asked for.
+
+    Args:
+        state: the campaign.
+        deltas: of the arm.
+        reference: of what it stands on.
+        brief: without figures, where there is nothing to worry about.
+    """
+    own = latest(state, deltas)
+    if own is not None:
+        failed = counts_of(state, deltas).failed
+        if own.passed and not failed and brief:
+            return f"; stable for {own.soaked_s:.0f} s at its peak load"
+        return f"; {told(own)}{_beside(state, own, deltas, reference) if own.grows or failed else ''}"
+    why = _why_unsoaked(state, deltas, reference)
+    return f"; {why}" if why else ""
+
+
+def not_shown_stable(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> str | None:
+    """Why no soak shows that an arm which is to ship is stable; None where one does, if only as its reference is."""
+    own = latest(state, deltas)
+    if own is None:
+        return _why_unsoaked(state, deltas, reference) or "not soaked: none was asked for (budget.soak_s is 0)"
+    alone = all(soak.died for soak in compared_with(state, deltas, reference))
+    doubtful = (own.grows or counts_of(state, deltas).failed) and alone
+    return f"{told(own)}{_beside(state, own, deltas, reference)}" if doubtful else None
+
+
+def _why_unsoaked(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> str:
+    """In words, of an arm of which no soak says anything; empty where none was asked for."""
+    soak_s, tried = state.spec.budget.soak_s, asked(state, deltas)
+    if tried:
+        soak = soak_of(tried[-1])
+        return told(soak) if soak is not None else "not soaked: the soak was interrupted"
+    if not soak_s:
+        return ""
+    beside_s = also_needed_s(state, reference)
+    both = f"{soak_s + beside_s:g} s left for it{' and for its reference' if beside_s else ''}"
+    return f"not soaked: no time: the budget had no {both} beside the confirmation (budget.soak_s)"
+
+
+def _beside(state: CampaignState, own: Soak, deltas: Collection[str], reference: Collection[str]) -> str:
+    """What the reference did in its soaks; where it has none, the stack without its last member, else the baseline."""
+    beside = compared_with(state, deltas, reference) or telling(state, ())
+    if not beside:
+        return f"; its {UNSOAKED}"
+    counts, base = counts_of(state, deltas), beside[-1]
+    if base.died:
+        return f"; its reference died in its own: {base.died}"
+    said = f"; {soak_counts.compared(counts, counted(beside))}" if counts.failed else ""
+    if not own.grows:
+        return said
+    return said + (
+        f", as its reference's does: {memory(base)}" if base.grows and not said else f"; its reference: {memory(base)}"
+    )
