@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
@@ -178,6 +178,7 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(NAMES, JSON, max_size=4))
+@example({"problems": True, "memory_read_bytes_per_s": 1.0})
 def test_any_file_of_ceilings_is_read_or_refused(content: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "ceilings.json")

@@ -87,6 +87,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path} is a record of what a CPU's kernels reached, no facts of a device", hint=hint)
     if not isinstance(content.get("curves", []), list):
         raise UsageError(f"{path}: curves is no list", hint=HINT)
+    if not isinstance(content.get("problems") or {}, dict):
+        raise UsageError(f"{path}: problems is no object of reasons", hint=HINT)
     return content
 
 
