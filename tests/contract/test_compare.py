@@ -21,9 +21,9 @@ def question(**changes) -> CompareQuestion:
     plain = {
         "workload": Synthetic(input=Lengths(kind="fixed", mean=16), output=Lengths(kind="fixed", mean=10)),
         "arrival": Arrival(concurrency=4),
-        "window_s": 0.5,
+        "window_s": 0.3,
         "windows": 2,
-        "warmup_min_s": 0.5,
+        "warmup_min_s": 0.2,
         "warmup_max_s": 10.0,
         "max_rounds": 4,
     }
