@@ -341,3 +341,18 @@ def test_shells_inside_of_shells_are_followed_only_so_far() -> None:
     assert parse([text]).dialect.engine == "vllm"
     with pytest.raises(UsageError):
         parse(["bash -c " * 400 + "x"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["vllmx", "serve", "m", "--api-key", "zz0secret"],
+        ["HF_TOKEN=zz0secret", "foo"],
+        ["curl", "http://me:zz0secret@host/"],
+        ["services:\n  a: {image: x\n  environment:\n   HF_TOKEN: zz0secret"],
+    ],
+)
+def test_a_command_that_starts_no_engine_is_refused_without_what_may_be_secret(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="no known engine") as refused:
+        parse(words)
+    assert "zz0secret" not in str(refused.value)

@@ -238,3 +238,18 @@ def test_a_secret_in_the_target_is_all_that_a_spec_loses():
     assert masked.target.flags == {"--api-key": MASK, "--keep": 3}
     assert masked.target.env == {"HF_TOKEN": MASK, "A": "b"}
     assert masked.model_copy(update={"target": spec.target}) == spec
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"extra": {"hf_token": "zz0secret"}}',
+        "{'extra': {'api_key': 'zz0secret'}}",
+        '{"one": {"two": {"api_key": "zz0secret", "other": 1}}}',
+        '{"list": [{"password": "zz0secret"}]}',
+        '{"plain": "word", "deep": [["x", {"api_key": "zz0secret"}]]}',
+    ],
+)
+def test_a_secret_that_is_the_first_within_another_object_is_masked(text: str):
+    assert "zz0secret" not in redact(text)
+    assert redact(redact(text)) == redact(text)

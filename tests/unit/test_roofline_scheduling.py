@@ -201,3 +201,12 @@ def test_the_largest_captured_step_is_read_where_a_flag_tells_it(
     found = host_of(engine, None, flags)
 
     assert (found.captured_decode_tokens, found.captured_prompt_tokens) == (decode, prompts)
+
+
+@pytest.mark.parametrize(
+    "value", ["[" * 100_000, '{"mode": ' + "9" * 5000 + "}", "9" * 5000, '{"cudagraph_capture_sizes": 7']
+)
+def test_a_setting_that_no_engine_could_read_tells_nothing_of_graphs(value: str) -> None:
+    found = host_of("vllm", None, {"--compilation-config": value, "--cudagraph-capture-sizes": "x"})
+
+    assert found.captured_decode_tokens is None

@@ -9,8 +9,8 @@ from typing import Any
 from assay.errors import UsageError
 
 _IMAGE = re.compile(r"^[ \t]*(?:-[ \t]+)?image[ \t]*:[ \t]*\S", re.MULTILINE)
-_PLAIN = (str, int, float)
-"""What is written out: a list of lists of aliases would grow without end."""
+_LONGEST_BITS = 64
+"""Of a whole number that is written out: Python refuses to write one of thousands of digits."""
 _MOST = 50
 """Containers of one file that are looked at."""
 
@@ -64,7 +64,7 @@ def _words(value: Any) -> list[str]:
     from assay.flags.shell_words import shell_words
 
     if isinstance(value, list):
-        return [str(word) for word in value if isinstance(word, _PLAIN)]
+        return [str(word) for word in value if _is_plain(word)]
     try:
         return [word for word in shell_words(value) if word.strip()] if isinstance(value, str) else []
     except UsageError:
@@ -73,12 +73,17 @@ def _words(value: Any) -> list[str]:
 
 def _variables(value: Any) -> dict[str, str]:
     if isinstance(value, dict):
-        return {str(name): str(item) for name, item in value.items() if isinstance(item, _PLAIN)}
+        return {str(name): str(item) for name, item in value.items() if _is_plain(name) and _is_plain(item)}
     rows = value if isinstance(value, list) else []
     pairs = [str(row).partition("=") for row in rows if isinstance(row, str)]
     named = {
         row["name"]: str(row["value"])
         for row in rows
-        if isinstance(row, dict) and isinstance(row.get("name"), str) and isinstance(row.get("value"), _PLAIN)
+        if isinstance(row, dict) and isinstance(row.get("name"), str) and _is_plain(row.get("value"))
     }
     return {name: item for name, joined, item in pairs if joined} | named
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it is written out: a list of lists of aliases would grow without end."""
+    return isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= _LONGEST_BITS)

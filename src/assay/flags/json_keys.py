@@ -26,6 +26,7 @@ VALUES = "values inside were not checked"
 PLAIN = "a word in place of JSON was not checked"
 WHOLE = frozenset({"none", "null", "true", "false", "{}", "[]"})
 _PAIRS = re.compile(r"\w{1,80}=[^=,{}\[\]\"]{1,200}(?:,\w{1,80}=[^=,{}\[\]\"]{1,200}){0,50}")
+_COUNT = re.compile("[0-9]{1,18}")
 _DEEPEST = 8
 """Classes inside of classes; no engine nests half as deep."""
 
@@ -80,7 +81,7 @@ def pairs(flags: Sequence[GivenFlag], knowledge: Knowledge) -> list[Finding]:
 
 def _pairs(given: _Given, knowledge: Knowledge) -> Finding:
     split = [pair.partition("=") for pair in given.flag.values[0].split(",")]
-    number = {key: int(value) if value.isdigit() else value for key, _, value in split}
+    number = {key: int(value) if _COUNT.fullmatch(value) else value for key, _, value in split}
     instead = f"{given.spec.name} '{json.dumps(number)}'"
     last = knowledge.dialect.pairs_until
     return Finding(
@@ -154,7 +155,7 @@ def _wrong(content: Mapping[str, Any], of: str, objects: Objects, path: str = ""
     for key, value in content.items():
         inside = found.keys.get(key.replace("-", "_") if found.dashes else key)
         if inside is None and found.extra != "taken" and not is_open(key):
-            yield _Wrong(path=path, key=key, of=of)
+            yield _Wrong(path=path, key=key.encode("utf-8", "backslashreplace").decode(), of=of)
         elif inside and isinstance(value, dict):
             yield from _wrong(value, inside, objects, f"{path}{key}.")
 

@@ -10,6 +10,8 @@ from assay.flags.spec import FlagSpec, Scalar
 from assay.records import sizes
 
 _INTEGER = re.compile(r"^[+-]?\d{1,18}$")
+_OBJECTS = ("-overrides", "-override-args", "-config", "-kwargs")
+"""How names end of flags that take an object, or the name of one."""
 _WORDS_FOR_NONE = frozenset({"none", "null", ""})
 _MAX_SHOWN = 12
 """Choices that one line can hold."""
@@ -90,7 +92,12 @@ def _wrong(spec: FlagSpec, value: str, engine: str) -> str | None:
         return f"takes a number, not {value}"
     if spec.kind == "size" and sizes.whole(value, engine) is None and not _absent(spec, value):
         return f"takes a whole number such as 8192 or 8k, not {value}"
-    return _not_json(value) if spec.kind == "json" else None
+    return _not_json(value) if spec.kind == "json" or _is_object(spec, value) else None
+
+
+def _is_object(spec: FlagSpec, value: str) -> bool:
+    """Whether a flag that is recorded as text is handed an object: engines parse these themselves."""
+    return spec.kind == "str" and spec.name.endswith(_OBJECTS) and value.lstrip().startswith("{")
 
 
 def _is_choice(spec: FlagSpec, value: str) -> bool:

@@ -5,6 +5,7 @@ Nothing is executed. A text is split as a shell would split it; what a shell wou
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -110,7 +111,7 @@ def locate(words: Sequence[str], engine: str | None = None) -> Found:
     if found is None:
         told = [word for word in words if word.strip()]
         raise UsageError(
-            f"no known engine is started by: {shlex.join(told[:8])}{' ...' if len(told) > 8 else ''}",  # noqa: PLR2004
+            f"no known engine is started by: {_shown_start(told)}",
             hint="vllm serve, python -m sglang.launch_server, trtllm-serve, llama-server; or say --engine",
         )
     if engine is not None and found.dialect.engine != engine:
@@ -118,6 +119,13 @@ def locate(words: Sequence[str], engine: str | None = None) -> Found:
             f"--engine {engine} was said, but the command starts {found.dialect.title}", hint="leave --engine out"
         )
     return found
+
+
+def _shown_start(words: Sequence[str]) -> str:
+    """How a command begins, up to its first option or `name: value`: what comes after may hold a secret."""
+    begun = list(itertools.takewhile(lambda word: not word.startswith("-") and ":" not in word, words[:8]))
+    plain = [word.partition("=")[0] + "=..." if "=" in word else word for word in begun]
+    return " ".join([shlex.join(plain)] * bool(plain) + ["..."] * (len(begun) < len(words)))
 
 
 def _flags_alone(words: Sequence[str], dialect: Dialect) -> Found:

@@ -8,7 +8,7 @@ from assay.plan import soak_counts
 from assay.plan.soak_counts import counted
 from assay.plan.soak_words import UNSOAKED, memory, told
 from assay.plan.soaking import also_needed_s
-from assay.plan.soaks_made import asked, compared_with, counts_of, latest, soak_of, telling
+from assay.plan.soaks_made import asked, compared_with, counts_of, deciding, soak_of, telling
 from assay.records.soak import Soak
 from assay.records.state import CampaignState
 
@@ -24,7 +24,7 @@ def soaked_words(
         reference: of what it stands on.
         brief: without figures, where there is nothing to worry about.
     """
-    own = latest(state, deltas)
+    own = deciding(state, deltas)
     if own is not None:
         failed = counts_of(state, deltas).failed
         if own.passed and not failed and brief:
@@ -36,7 +36,7 @@ def soaked_words(
 
 def not_shown_stable(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> str | None:
     """Why no soak shows that an arm which is to ship is stable; None where one does, if only as its reference is."""
-    own = latest(state, deltas)
+    own = deciding(state, deltas)
     if own is None:
         return _why_unsoaked(state, deltas, reference) or "not soaked: none was asked for (budget.soak_s is 0)"
     alone = all(soak.died for soak in compared_with(state, deltas, reference))

@@ -39,6 +39,12 @@ def latest(state: CampaignState, deltas: Collection[str]) -> Soak | None:
     return found[-1] if found else None
 
 
+def deciding(state: CampaignState, deltas: Collection[str]) -> Soak | None:
+    """The first soak of an arm in which its server died or fell silent for good, else the newest that says anything."""
+    found = telling(state, deltas)
+    return next((soak for soak in found if soak.died or soak.stalled), found[-1] if found else None)
+
+
 def counts_of(state: CampaignState, deltas: Collection[str]) -> Counts:
     """Requests of an arm's soaks that say anything."""
     return counted(telling(state, deltas))

@@ -92,7 +92,7 @@ def _joint(finding: Finding) -> str:
 def _clean(report: DoctorReport) -> list[RenderableType]:
     count = len(report.clean)
     if not count:
-        return [] if report.findings else [Text(""), Text("no flags were given")]
+        return [] if report.findings or report.undecided else [Text(""), Text("no flags were given")]
     words = "1 flag is as it should be" if count == 1 else f"{count} flags are as they should be"
     return [Text(""), Text.assemble((words, "green"), f": {_some(report.clean)}")]
 

@@ -117,7 +117,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
         return value
     try:
         found = json.loads(value) if isinstance(value, str) else None
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, Mapping) else {}
 
@@ -125,6 +125,6 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 def _largest(*values: Any) -> int | None:
     """The largest number of the first value that holds any: a list, or text of one; None: no value does."""
     for value in values:
-        if found := [int(one) for one in re.findall(r"\d+", "" if value is None else str(value))]:
+        if found := [int(one) for one in re.findall(r"[0-9]{1,18}", "" if value is None else str(value))]:
             return max(found)
     return None

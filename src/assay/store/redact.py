@@ -44,9 +44,9 @@ _ASSIGNED = re.compile(r"(?<![\w-])(-{0,2}[A-Za-z][\w-]*)(=)([^\s\[]+)")
 _SPACED = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)(\s+)(?=\S*\d)([^\s\[-]\S*)")
 """A flag and its value within one text. Prose follows flags too ("--api-key sets ..."), hence the digit."""
 _QUOTED = re.compile(
-    r"""(['"])([A-Za-z][\w.-]{0,80})\1(\s{0,4}:\s{0,4}[\[({]{0,2}\s{0,4})(['"])([^'"\n]{1,400})(?=\4)"""
+    r"""(['"])([A-Za-z][\w.-]{0,80})\1(\s{0,4}:\s{0,4}[\[({]{0,2}\s{0,4})(['"])([^'"\n]{1,400})(?=\4(?!\s{0,4}:))"""
 )
-"""A name and its value in a dictionary that was printed: `{'api_key': ['...']}`."""
+"""A name and its value in a dictionary that was printed: `{'api_key': ['...']}`; a name within is no value."""
 _HEADER = re.compile(r"(?<![\w-])([A-Za-z][A-Za-z-]{0,40})(:[ \t]{1,4})(?=\S*\d)([^\s\[{'\"]\S*)")
 """A header as it was printed: `X-Api-Key: ...`."""
 _SIGNS = (
