@@ -14,7 +14,8 @@ from assay.plan.forecast import describe_next
 from assay.plan.next_step import next_step
 from assay.plan.soak_counts import MAX_TRIES
 from assay.plan.soak_reports import not_shown_stable
-from assay.plan.soaking import due_s, peak
+from assay.plan.soaking import due_s, peak, unstable
+from assay.plan.soaks_made import asked
 from assay.records.event import Event
 from assay.records.run import Purpose, RunIntent, RunOutcome
 from assay.records.soak import MemoryTrend, Soak
@@ -401,3 +402,41 @@ def test_the_peak_is_the_point_with_most_tokens_in_flight() -> None:
     assert peak(workload)[1].concurrency == 4
     assert peak(workload.model_copy(update={"points": []}))[0] == "main"
     assert peak(workload.model_copy(update={"shared_prefix_tokens": 4000}))[0] == "main"  # 64 prompts hold it, not 4
+
+
+def with_soaks(state: CampaignState, **found: list[Soak]) -> CampaignState:
+    """The same campaign, as if the soaks of the arm ("good") and of the baseline ("base") had been these alone."""
+    left = {frozenset(deltas): list(found[name]) for name, deltas in (("good", ["good"]), ("base", []))}
+    runs = []
+    for run in state.runs:
+        soaks = left[frozenset(run.intent.arm.deltas)]
+        if run in asked(state, run.intent.arm.deltas) and soaks and run.outcome:
+            outcome = run.outcome.model_copy(update={"soak": soaks.pop(0)})
+            runs.append(run.model_copy(update={"outcome": outcome}))
+        else:
+            runs.append(run.model_copy(update={"intent": run.intent.model_copy(update={"soak_s": 0.0})}))
+    assert not any(left.values())
+    return state.model_copy(update={"runs": runs})
+
+
+@pytest.mark.parametrize(("fell", "cause"), [({"died": "segfault"}, "crashed"), ({"stalled": True}, "hang")])
+def test_a_soak_in_which_a_server_fell_is_not_forgotten_for_one_that_it_stood(fell: dict[str, Any], cause: str) -> None:
+    state = played(in_order(good=[fails(1), fails(1)], base=[RESTS]))
+
+    blamed = unstable(with_soaks(state, good=[RESTS.model_copy(update=fell), RESTS], base=[RESTS]), ["good"], [])
+
+    assert blamed is not None
+    assert blamed[0] == cause
+
+
+def test_a_reference_that_died_once_excuses_nothing_where_it_lived_before() -> None:
+    state = played(in_order(good=[fails(1), fails(1)], base=[RESTS, RESTS]))
+    dead = RESTS.model_copy(update={"died": "oom-under-load"})
+
+    found = with_soaks(state, good=[fails(1), fails(90)], base=[RESTS, dead])
+    blamed = unstable(found, ["good"], [])
+
+    assert blamed is not None
+    assert blamed[0] == "errors-under-soak"
+    assert "its reference: none of 100 requests failed" in blamed[1]
+    assert unstable(with_soaks(state, good=[fails(1), fails(90)], base=[dead, dead]), ["good"], []) is None

@@ -11,7 +11,8 @@ _ASSIGNMENT = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*)=(?!=)(.*)$", re.DOTALL)
 _LIST = re.compile(r"^\s*(?:-?\s*(?:command|args|entrypoint|CMD|ENTRYPOINT)\s*:?\s*)?(\[.*\])\s*,?\s*$", re.DOTALL)
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}"})
 """Of a shell, before a command."""
-_SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "\n"})
+PUNCTUATION = frozenset("();&|\n")
+"""Letters of the words that part commands, or group them."""
 _REDIRECTION = re.compile(r"^\d*(>{1,2}|<)(&?\d+|.*)$")
 
 
@@ -22,7 +23,7 @@ def commands(words: Sequence[str]) -> list[list[str]]:
     for word in words:
         if skip:
             skip = False
-        elif word in _SEPARATORS or (word and set(word) <= set(";&|\n()")):
+        elif word and set(word) <= PUNCTUATION:
             found.append([])
         elif word in _KEYWORDS and not found[-1]:
             continue

@@ -9,12 +9,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.errors import UsageError
+from assay.flags.shell_commands import PUNCTUATION
 from assay.flags.shell_words import shell_words
 
 _USE = re.compile(r"\$(?:\{(\w{1,80})\}|(\w{1,80}))")
 _ALL_OF_ARRAY = re.compile(r"\$\{(\w{1,80})\[[@*]\]\}")
 _ARRAY = re.compile(r"^([A-Za-z_]\w{0,80})\+?=$")
-_PUNCTUATION = frozenset("();&|\n")
 _LONGEST = 20_000
 """Characters that a command may grow by: variables of variables double each time."""
 
@@ -33,7 +33,7 @@ def arrays(words: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
             rest.append(words[at])
             at += 1
             continue
-        inside = [word for word in words[at + 2 : end] if not set(word) <= _PUNCTUATION]
+        inside = [word for word in words[at + 2 : end] if not set(word) <= PUNCTUATION]
         found[name[1]] = [*(found.get(name[1], []) if "+" in words[at] else []), *inside]
         rest.append("\n")
         at = end + 1
@@ -86,6 +86,6 @@ def _split(text: str) -> list[str]:
 
 def _end_of_array(words: Sequence[str], begin: int) -> int | None:
     for at in range(begin, len(words)):
-        if words[at] and set(words[at]) <= _PUNCTUATION and ")" in words[at]:
+        if words[at] and set(words[at]) <= PUNCTUATION and ")" in words[at]:
             return at
     return None

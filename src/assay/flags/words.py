@@ -37,6 +37,7 @@ _RUN_A_TEXT = frozenset(
     {"tmux", "screen", "ssh", "eval", "su", "runuser", "script", "flock", "sbatch", "watch", "parallel"}
 )
 """Programs that give a text to a shell."""
+_MOST_SHOWN = 8
 _MOST_TEXTS = 50
 """Texts for a shell within one command that are looked into."""
 _IMAGE = frozenset({"--container-image", "--image"})
@@ -123,9 +124,9 @@ def locate(words: Sequence[str], engine: str | None = None) -> Found:
 
 def _shown_start(words: Sequence[str]) -> str:
     """How a command begins, up to its first option or `name: value`: what comes after may hold a secret."""
-    begun = list(itertools.takewhile(lambda word: not word.startswith("-") and ":" not in word, words[:8]))
-    plain = [word.partition("=")[0] + "=..." if "=" in word else word for word in begun]
-    return " ".join([shlex.join(plain)] * bool(plain) + ["..."] * (len(begun) < len(words)))
+    begun = list(itertools.takewhile(lambda word: not word.startswith("-") and ":" not in word, words[:_MOST_SHOWN]))
+    shown = [f"{word.partition('=')[0]}=..." if "=" in word else shlex.quote(word) for word in begun]
+    return " ".join(shown if len(begun) == len(words) else [*shown, "..."])
 
 
 def _flags_alone(words: Sequence[str], dialect: Dialect) -> Found:

@@ -8,7 +8,7 @@ from assay.plan import soak_counts
 from assay.plan.soak_counts import counted
 from assay.plan.soak_words import UNSOAKED, memory, told
 from assay.plan.soaking import also_needed_s
-from assay.plan.soaks_made import asked, compared_with, counts_of, deciding, soak_of, telling
+from assay.plan.soaks_made import asked, compared_with, counts_of, deciding, lived, soak_of, telling
 from assay.records.soak import Soak
 from assay.records.state import CampaignState
 
@@ -39,7 +39,7 @@ def not_shown_stable(state: CampaignState, deltas: Collection[str], reference: C
     own = deciding(state, deltas)
     if own is None:
         return _why_unsoaked(state, deltas, reference) or "not soaked: none was asked for (budget.soak_s is 0)"
-    alone = all(soak.died for soak in compared_with(state, deltas, reference))
+    alone = not lived(compared_with(state, deltas, reference))
     doubtful = (own.grows or counts_of(state, deltas).failed) and alone
     return f"{told(own)}{_beside(state, own, deltas, reference)}" if doubtful else None
 
@@ -62,10 +62,11 @@ def _beside(state: CampaignState, own: Soak, deltas: Collection[str], reference:
     beside = compared_with(state, deltas, reference) or telling(state, ())
     if not beside:
         return f"; its {UNSOAKED}"
-    counts, base = counts_of(state, deltas), beside[-1]
-    if base.died:
-        return f"; its reference died in its own: {base.died}"
-    said = f"; {soak_counts.compared(counts, counted(beside))}" if counts.failed else ""
+    held_against = lived(beside)
+    if not held_against:
+        return f"; its reference died in its own: {beside[-1].died}"
+    counts, base = counts_of(state, deltas), held_against[-1]
+    said = f"; {soak_counts.compared(counts, counted(held_against))}" if counts.failed else ""
     if not own.grows:
         return said
     return said + (

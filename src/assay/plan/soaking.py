@@ -23,7 +23,7 @@ from assay.plan.runs import median_run_s
 from assay.plan.series import CONFIRMATION, STACK, bracket_counts
 from assay.plan.soak_counts import MAX_TRIES, Counts, counted
 from assay.plan.soak_words import UNSOAKED, memory, told
-from assay.plan.soaks_made import compared_with, completed, counts_of, deciding, latest, num_interrupted, telling
+from assay.plan.soaks_made import compared_with, completed, counts_of, deciding, latest, lived, num_interrupted, telling
 from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import MAIN_POINT, Workload
 from assay.records.state import CampaignState
@@ -114,10 +114,10 @@ def unstable(state: CampaignState, deltas: Collection[str], reference: Collectio
     if is_owed(state, deltas, reference):
         return None
     beside = compared_with(state, deltas, reference)
-    lived = [soak for soak in beside if not soak.died]
-    if beside and not lived:
+    held_against = lived(beside)
+    if beside and not held_against:
         return None
-    return _blamed_for_errors(own, counts_of(state, deltas), lived) or _blamed_for_growth(own, lived)
+    return _blamed_for_errors(own, counts_of(state, deltas), held_against) or _blamed_for_growth(own, held_against)
 
 
 def _is_to_be_told(state: CampaignState, own: Counts, reference: Collection[str]) -> bool:

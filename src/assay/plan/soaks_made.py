@@ -60,6 +60,11 @@ def compared_with(state: CampaignState, deltas: Collection[str], reference: Coll
     return telling(state, reference) or telling(state, list(deltas)[:-1])
 
 
+def lived(beside: list[Soak]) -> list[Soak]:
+    """Those in which the server lived: nothing can be held against one that died."""
+    return [soak for soak in beside if not soak.died]
+
+
 def soak_of(run: RunRecord) -> Soak | None:
     """Of one run; None where it has none, or was interrupted in it."""
     return run.outcome.soak if run.outcome else None
