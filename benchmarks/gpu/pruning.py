@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="of the engine's files")
     folder: Path = parser.parse_args().folder
-    total, reasons = 0, Counter[str]()
+    total, reasons, elsewhere = 0, Counter[str](), 0
     for path in sorted(folder.glob("E=*.json")):
         found = NAME.fullmatch(path.name)
         if found is None or "int" in found[4] or not any(name in found[3] for name in DEVICES):
@@ -32,9 +32,11 @@ def main() -> None:
             total += 1
             reason = why_not(config, problem(int(found[1]), int(found[2]), tokens, "fp8" in found[4]))
             if reason is not None:
+                elsewhere += "fp8" in found[4] and "block_shape" not in found[4]
                 reasons[re.sub(r"[\d.]+", "#", reason)] += 1
                 print(f"{path.name} at {tokens}: {config.told}: {reason}")
     print(f"{total} configurations, {reasons.total()} would be left out: {dict(reasons)}")
+    print(f"{elsewhere} of these are for fp8 without blocks, which the tuner does not tune")
 
 
 def problem(experts: int, width: int, tokens: int, narrow: bool) -> Problem:

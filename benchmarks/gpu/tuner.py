@@ -2,7 +2,9 @@
 
 One adaptive search over the numbers of tokens, then the winners beside the engine's default and the file that the
 engine ships for the shape (if it does), measured in turn. With `--exhaustive 64,1024` the engine's own grid is walked
-through whole at these numbers of tokens, compiled on as many cores as the search has.
+through whole at these numbers of tokens, compiled on as many cores as the search has; with `--workers 0` as the
+engine's own tuner does it, which compiles in the process that measures. `--beside RESULTS` takes the winners of another
+search into the last comparison: only what is measured in turn can be held against each other.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ def main() -> None:
     parser.add_argument("--measured", type=Path, help="what benchmarks/gpu/ceilings.py --facts wrote")
     parser.add_argument("--tokens", default=",".join(map(str, TUNED_TOKENS)))
     parser.add_argument("--exhaustive", default="")
+    parser.add_argument("--beside", type=Path, help="results (.jsonl) of another search of this shape")
     parser.add_argument("--workers", type=int)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--out", type=Path, required=True)
@@ -62,7 +65,7 @@ def main() -> None:
         mode=mode,
         seconds=options.seconds,
         workers=options.workers,
-        compare=shipped(options.engine, shape, options.device_name),
+        compare={**shipped(options.engine, shape, options.device_name), **beside(options.beside)},
     )
     rows = running.program(TUNE_PROGRAM, job, options.out / f"{name}-{mode}.jsonl", options.seconds + 90)
     show(rows)
@@ -91,6 +94,17 @@ def shipped(engine: config_files.Engine, shape: ExpertShape, device: str) -> dic
             return {"shipped": {str(tokens): config.as_engine() for tokens, config in found.items()}}
     print(f"{engine} ships no {file}")
     return {}
+
+
+def beside(results: Path | None) -> dict[str, Any]:
+    """The winners of another search, by its mode."""
+    if results is None:
+        return {}
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    winners = [row for row in rows if row["kind"] == "winner"]
+    if not winners:
+        raise SystemExit(f"{results}: no search ended there with a winner")
+    return {winners[0]["mode"]: {str(row["tokens"]): row["config"] for row in winners}}
 
 
 def show(rows: list[dict[str, Any]]) -> None:

@@ -21,10 +21,11 @@ FIRST_GUESSES, LATER_GUESSES = 16, 4
 """Of the rough model, for the first number of tokens and for those that have a neighbour to begin from."""
 FIRST_SPREAD, LATER_SPREAD = 40, 6
 """Spread over what is allowed, so that the model sees every value; likewise."""
-POINTED = 8
-"""Of a generation that the model points to."""
-POINTED_GENERATIONS, IDLE_GENERATIONS = 8, 2
-"""At most so many, and so many without a gain end them."""
+POINTED = 12
+"""Of a generation that the model points to: about as many as there are compilers (`on_gpu.compile_pool`). A generation
+takes as long as its slowest compilation, so a few larger ones are sooner done than many small ones."""
+POINTED_GENERATIONS = 8
+"""At most so many; the first that gains nothing ends them."""
 HANDED_ON = 4
 """Best configurations of the neighbouring numbers of tokens that a search begins with."""
 BEAM = 2
@@ -182,14 +183,14 @@ def _scattered(config: Config) -> int:
 
 def _follow(point: _Point, neighbours: Sequence[Evidence], ask: Callable[[Iterable[Config]], None]) -> None:
     """Measure what the model expects to be fastest, and let it learn from that, until it finds nothing better."""
-    idle = 0
     for _ in range(POINTED_GENERATIONS):
         before = point.best_s()
         left = point.allowed - point.quick.keys()
-        if before is None or not left or idle == IDLE_GENERATIONS:
+        if before is None or not left:
             return
         ask(ranked(sorted(left), point.evidence(), neighbours)[:POINTED])
-        idle = 0 if _improved(point, before) else idle + 1
+        if not _improved(point, before):
+            return
 
 
 def _climb(point: _Point, ask: Callable[[Iterable[Config]], None]) -> None:
