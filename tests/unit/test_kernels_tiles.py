@@ -279,15 +279,15 @@ def test_the_shipped_table_is_what_the_recorded_runs_say() -> None:
 def test_the_tables_of_the_page_are_what_the_recorded_runs_say() -> None:
     page = (RECORDED.parents[2] / "docs/gpu.md").read_text(encoding="utf-8").splitlines()
     rows = list(moe_tables.table(points(recorded())))
-    assert len(rows) == 2 + 48
+    assert len(rows) == 2 + 60
     assert [row for row in rows if row not in page] == []
 
 
-def test_in_fp8_on_a_hopper_the_rule_stays_within_three_percent_of_the_best_tiles_that_were_tried() -> None:
-    runs = [json.loads((RECORDED / f"moe_kernel_fp8_{name}_second.json").read_text()) for name in ("tp8", "ep8")]
-    losses = [one.loss for run in runs for one in choices(run)]
-    assert len(losses) == 12
-    assert all(loss is not None and loss < 0.03 for loss in losses)
+def test_in_fp8_on_a_hopper_the_rule_stays_within_four_percent_of_the_best_tiles_that_were_tried() -> None:
+    runs = [path for number in ("second", "third") for path in RECORDED.glob(f"moe_kernel_fp8_*_{number}.json")]
+    losses = [one.loss for run in runs for one in choices(json.loads(run.read_text()))]
+    assert len(losses) == 26
+    assert all(loss is not None and loss < 0.04 for loss in losses)
 
 
 @pytest.mark.parametrize("capability", ["8.9", "12.0"])

@@ -12,6 +12,8 @@ SCAN_AT_MOST = 1024
 """(token, slot) pairs that the path can carry."""
 SCAN_BY_RULE_AT_MOST = 512
 """Pairs up to which every expert looks for its own tokens; beyond, one sort is cheaper."""
+FP8_PAIRS_TOKENS = 2
+"""Tokens up to which fp8 weights do without tensor cores; four are as fast either way."""
 NARROW_SLICE = 512
 """Intermediate columns up to which a handful of tokens do without tensor cores."""
 WARP_GROUP_ROWS = 64
@@ -29,16 +31,16 @@ def allowed(config: MoeConfig, *, tokens: int, slots: int) -> bool:
 
 
 def rule(shape: Shape, *, tokens: int, slots: int, global_experts: int, device: Device | None = None) -> MoeConfig:
-    """Tiles where nothing was measured: those near the best most often on one H200 (2026-11-30, docs/gpu.md).
+    """Tiles where nothing was measured: those near the best most often on one H200 (2026-12-01, docs/gpu.md).
 
     Fewer stages where a block has less shared memory than an H200's; overlapped launches and descriptors from compute
     capability 9.0 on; fp8 weights as the left operand at 9.x alone, whose matrix units are the reason for it.
     """
     major = int(device.capability.split(".")[0]) if device is not None else 0
     pairs = tokens * slots
-    few = pairs <= min(PAIRS_AT_MOST, global_experts) and (shape.dtype != "fp8" or tokens == 1)
+    few = pairs <= min(PAIRS_AT_MOST, global_experts) and (shape.dtype != "fp8" or tokens <= FP8_PAIRS_TOKENS)
     if few and shape.intermediate <= NARROW_SLICE:
-        return _pairs(shape)
+        return _pairs(shape, tokens)
     each = pairs / max(global_experts, 1)
     if shape.dtype == "fp8" and major == HOPPER:
         config = _fp8_on_hopper(shape, pairs=pairs, each=each)
@@ -70,10 +72,12 @@ def spans(shape: Shape, tile: Tile, *, pairs: int) -> list[int]:
     return sorted(possible, key=lambda span: abs(span * steps - STEPS_OF_A_LOOP))[:3]
 
 
-def _pairs(shape: Shape) -> MoeConfig:
+def _pairs(shape: Shape, tokens: int) -> MoeConfig:
     """No tensor cores: each (token, slot) by itself."""
     if shape.dtype == "fp8":
         up = Tile(rows=1, columns=4, depth=1024, warps=4, stages=3)
+        if tokens > 1:
+            up = Tile(rows=1, columns=8, depth=256, warps=2, stages=4)
         return MoeConfig(path="pairs", gate_up=up, down=Tile(rows=1, columns=32, depth=256, warps=4, stages=1))
     return MoeConfig(
         path="pairs",
