@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -33,12 +33,13 @@ def fixed(tokens: int) -> Lengths:
 
 
 def spec(url: str, **changes) -> BenchSpec:
+    """Short windows; what is measured in them is asked about in longer ones."""
     plain = {
         "url": url,
         "model": "null",
         "workload": Synthetic(input=fixed(16), output=fixed(20)),
         "arrival": Arrival(concurrency=8),
-        "window_s": 1.0,
+        "window_s": 0.5,
         "windows": 2,
         "warmup_min_s": 0.2,
         "warmup_max_s": 10.0,
@@ -60,8 +61,8 @@ def benched(folder: Path, **changes) -> BenchResult:
 
 
 def test_stamps_are_the_instants_at_which_the_server_really_sent(tmp_path: Path):
-    with null_server(tmp_path / "log") as null:
-        alone = spec(null.url, arrival=Arrival(concurrency=1), window_s=2.0)
+    with null_server(tmp_path / "log", first_token_s=0.02, tokens_per_s=100.0) as null:
+        alone = spec(null.url, arrival=Arrival(concurrency=1), window_s=1.0)
         result = api.bench(alone, tmp_path / "out", Silent())
     truth = {stamps[0]: stamps[1:] for stamps in sent(tmp_path / "log").values()}
     arrivals = sorted(truth)
@@ -77,8 +78,25 @@ def test_stamps_are_the_instants_at_which_the_server_really_sent(tmp_path: Path)
     assert result.client.stamps in {"kernel", "event-loop"}
 
 
-def test_a_known_schedule_is_measured_as_what_it_is_and_every_gate_passes(tmp_path: Path):
-    result = benched(tmp_path, slo=Slo(ttft_s=1.0, tpot_s=0.5))
+@dataclass(frozen=True)
+class Plain:
+    """A load test of a known schedule, looked at in several tests."""
+
+    folder: Path
+    result: BenchResult
+    progress: Silent
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Plain:
+    folder, progress = tmp_path_factory.mktemp("plain"), Silent()
+    with null_server() as null:
+        result = api.bench(spec(null.url, slo=Slo(ttft_s=1.0, tpot_s=0.5), window_s=1.0), folder, progress)
+    return Plain(folder, result, progress)
+
+
+def test_a_known_schedule_is_measured_as_what_it_is_and_every_gate_passes(plain: Plain):
+    result = plain.result
     assert not failed(result)
     measures = result.measures
     assert measures is not None
@@ -101,23 +119,21 @@ def test_answers_of_one_length_do_not_end_all_at_once(tmp_path: Path):
     assert max(gaps(ends)) < whole_s * 1e9 / 3
 
 
-def test_it_leaves_every_request_and_files_that_other_tools_read(tmp_path: Path):
-    result = benched(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"requests.parquet", "result.json", "vllm.json", "llm-d.json"}
-    assert BenchResult.model_validate_json((tmp_path / "result.json").read_text()) == result
-    theirs = json.loads((tmp_path / "vllm.json").read_text())
+def test_it_leaves_every_request_and_files_that_other_tools_read(plain: Plain):
+    folder, result = plain.folder, plain.result
+    assert {path.name for path in folder.iterdir()} == {"requests.parquet", "result.json", "vllm.json", "llm-d.json"}
+    assert BenchResult.model_validate_json((folder / "result.json").read_text()) == result
+    theirs = json.loads((folder / "vllm.json").read_text())
     assert result.measures is not None
     assert theirs["median_ttft_ms"] == pytest.approx(1000 * (result.measures.ttft.quantiles.p50_s or 0), rel=0.01)
-    (imported,) = api.import_results([tmp_path / "vllm.json"])
+    (imported,) = api.import_results([folder / "vllm.json"])
     assert imported.tool
 
 
-def test_the_live_display_hears_of_warm_up_and_windows(tmp_path: Path):
-    progress = Silent()
-    with null_server() as null:
-        api.bench(spec(null.url), tmp_path, progress)
-    assert {live.phase for live in progress.lives} >= {"warming up", "measuring"}
-    assert max(live.in_flight for live in progress.lives) == 8
+def test_the_live_display_hears_of_warm_up_and_windows(plain: Plain):
+    lives = plain.progress.lives
+    assert {live.phase for live in lives} >= {"warming up", "measuring"}
+    assert max(live.in_flight for live in lives) == 8
 
 
 def test_several_load_processes_add_up_to_one_load(tmp_path: Path):
@@ -132,7 +148,7 @@ def test_several_load_processes_add_up_to_one_load(tmp_path: Path):
 
 
 def test_an_open_law_sends_on_time_and_latency_counts_from_when_it_was_due(tmp_path: Path):
-    result = benched(tmp_path, arrival=Arrival(kind="poisson", rate_per_s=30.0))
+    result = benched(tmp_path, arrival=Arrival(kind="poisson", rate_per_s=30.0), window_s=1.0)
     assert not failed(result)
     measures = result.measures
     assert measures is not None
@@ -148,7 +164,7 @@ def test_an_open_law_sends_on_time_and_latency_counts_from_when_it_was_due(tmp_p
 def test_a_cap_on_what_is_in_flight_hides_no_waiting(tmp_path: Path):
     """20 requests/s of 0.43 s each want 8.6 streams; with 4 the queue grows, here and not at the server."""
     law = Arrival(kind="constant", rate_per_s=20.0, concurrency=4)
-    result = benched(tmp_path, arrival=law, warmup_max_s=3.0)
+    result = benched(tmp_path, arrival=law, warmup_max_s=3.0, window_s=1.0)
     measures = result.measures
     assert measures is not None
     assert measures.ttft.quantiles.p50_s == pytest.approx(0.05, abs=0.01)
@@ -353,10 +369,10 @@ def test_a_result_at_or_below_the_ceiling_counts():
 
 
 def test_the_windows_of_a_ramp_begin_when_the_rate_has_risen(tmp_path: Path):
-    law = Arrival(kind="ramp", start_rate_per_s=1.0, rate_per_s=40.0, ramp_s=2.0)
-    result = benched(tmp_path, arrival=law)
+    law = Arrival(kind="ramp", start_rate_per_s=1.0, rate_per_s=40.0, ramp_s=1.5)
+    result = benched(tmp_path, arrival=law, window_s=1.0)
     assert not failed(result)
-    assert min(point.at_s for point in result.series if point.measured) >= 2.0
+    assert min(point.at_s for point in result.series if point.measured) >= 1.5
     assert result.measures is not None
     assert result.measures.offered_per_s == 40.0
     assert result.measures.sent_per_s == pytest.approx(40.0, rel=0.4)

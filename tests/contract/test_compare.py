@@ -25,7 +25,7 @@ def question(**changes) -> CompareQuestion:
         "windows": 2,
         "warmup_min_s": 0.2,
         "warmup_max_s": 10.0,
-        "max_rounds": 4,
+        "max_rounds": 3,
     }
     return CompareQuestion(**{**plain, **changes})
 
@@ -50,7 +50,7 @@ def test_a_lower_latency_is_better_and_its_percent_is_negative(tmp_path: Path):
 
 def test_launch_commands_are_started_on_loopback_for_every_run_and_stopped_after_it(tmp_path: Path):
     progress = Silent()
-    found = api.compare([f"{NULL} 50", f"{NULL} 25"], question(max_rounds=3, max_foreign_cores=2.0), tmp_path, progress)
+    found = api.compare([f"{NULL} 50", f"{NULL} 25"], question(max_foreign_cores=2.0), tmp_path, progress)
     assert found.verdicts == {"B": "worse"}
     assert all(side.launched for side in found.sides)
     assert len(found.values["A"]) == len(found.values["B"]) + 1

@@ -15,6 +15,12 @@ from tests.unit.dials_world import BATCH, DIAL, HYPOTHESIS, SLOTS, drive, ended,
 from tests.unit.simulated_world import failure
 
 
+@pytest.fixture(scope="module")
+def searched():
+    """A whole search of the hill; its records are frozen."""
+    return drive(start(), hill)
+
+
 def test_the_search_names_a_setting_near_the_best_and_with_fewer_runs_than_the_grid():
     for seed in range(4):
         state, end = drive(start(), hill, seed=seed)
@@ -22,16 +28,16 @@ def test_the_search_names_a_setting_near_the_best_and_with_fewer_runs_than_the_g
         assert len(state.runs) <= 20
 
 
-def test_what_was_found_becomes_the_flags_of_the_hypothesis():
-    _, end = drive(start(), hill)
+def test_what_was_found_becomes_the_flags_of_the_hypothesis(searched):
+    _, end = searched
     found = applied(HYPOTHESIS, end.result)
     assert found.id == HYPOTHESIS.id
     assert found.optimization.flags == end.result.flags
     assert set(end.result.settings) == {"slots", "batch"}
 
 
-def test_the_expected_gain_is_about_the_true_one():
-    _, end = drive(start(), hill)
+def test_the_expected_gain_is_about_the_true_one(searched):
+    _, end = searched
     low, high = end.result.expected
     assert low < hill(end.result.flags) / hill({"--parallel": 1, "--ubatch-size": 512}) - 1 < high
 
@@ -58,13 +64,13 @@ def test_the_baselines_runs_count_for_its_own_setting():
     assert search_of(elsewhere, HYPOTHESIS, DIAL).best is None
 
 
-def test_a_search_says_what_the_chance_is_that_it_missed_something():
-    _, end = drive(start(), hill)
+def test_a_search_says_what_the_chance_is_that_it_missed_something(searched):
+    _, end = searched
     assert "the chance that any other gains 5.0% over the best is" in end.result.reason
 
 
-def test_the_baseline_is_run_first_and_again_after_every_few_settings():
-    state, _ = drive(start(), hill)
+def test_the_baseline_is_run_first_and_again_after_every_few_settings(searched):
+    state, _ = searched
     assert state.runs[0].intent.candidate is None
     gaps, since = [], 0
     for run in state.runs[1:]:
@@ -73,16 +79,16 @@ def test_the_baseline_is_run_first_and_again_after_every_few_settings():
     assert max(gaps) == POINTS_PER_BASELINE
 
 
-def test_the_next_run_depends_on_the_record_alone():
-    state, _ = drive(start(), hill)
+def test_the_next_run_depends_on_the_record_alone(searched):
+    state, _ = searched
     for length in range(len(state.runs)):
         earlier = state.model_copy(update={"runs": state.runs[:length]})
         again = next_point(earlier.model_validate_json(earlier.model_dump_json()), HYPOTHESIS, DIAL)
         assert again.intent.arm == state.runs[length].intent.arm
 
 
-def test_a_run_that_was_killed_is_made_again():
-    state, _ = drive(start(), hill)
+def test_a_run_that_was_killed_is_made_again(searched):
+    state, _ = searched
     for length in (1, 4):
         cut = state.runs[length]
         outcome = RunOutcome(run_id=cut.intent.run_id, status=RunStatus.ABANDONED, reason="killed", duration_s=0)
@@ -212,8 +218,8 @@ def test_runs_are_told_against_the_baseline_level_between_its_neighbouring_runs(
     assert inside == pytest.approx([0.0] * len(inside), abs=1e-9)
 
 
-def test_after_a_long_pause_or_on_another_machine_the_baseline_comes_first():
-    state, _ = drive(start(), hill)
+def test_after_a_long_pause_or_on_another_machine_the_baseline_comes_first(searched):
+    state, _ = searched
     early = state.model_copy(update={"runs": state.runs[:3]})
     assert next_point(early, HYPOTHESIS, DIAL).intent.candidate is not None
     last = early.runs[-1]
@@ -233,8 +239,8 @@ def test_after_a_long_pause_or_on_another_machine_the_baseline_comes_first():
         assert next_point(early.model_copy(update={"runs": runs}), HYPOTHESIS, DIAL).intent.candidate is None
 
 
-def test_runs_of_the_search_stand_in_a_series_of_their_own():
-    state, end = drive(start(), hill)
+def test_runs_of_the_search_stand_in_a_series_of_their_own(searched):
+    state, end = searched
     assert {run.intent.series for run in state.runs} == {series_of("dial")}
     assert end.result.runs == [run.intent.run_id for run in state.runs]
     assert search_of(state, HYPOTHESIS, DIAL).best == end.result.settings

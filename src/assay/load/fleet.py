@@ -14,7 +14,7 @@ import msgspec
 from assay.errors import AssayError, EngineError, MeasurementError, RecordError, UsageError
 from assay.load.kernel_socket import BIN_SHIFT, NUM_BINS
 from assay.load.lag import Lag
-from assay.load.worker import BIN_NS, Beat, Ended, Job
+from assay.load.told import BIN_NS, Beat, Ended, Job
 from assay.process import Piped
 
 START_S = 60.0

@@ -31,21 +31,15 @@ from array import array
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from zlib import crc32
+
+from assay.load.null_answers import HEAD, TOKENS, WORD, about, event, framed, prompt_tokens
 
 SLOT_NS = 1_000_000
 LOG_EVERY = 65_536
 BACKLOG = 4_096
 READ_BYTES = 262_144
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
-_TOKENS = re.compile(rb'"(?:max_tokens|max_completion_tokens)"\s*:\s*(\d+)')
-_HEAD = (
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nx-null-request: {number}\r\n"
-    "Transfer-Encoding: chunked\r\n\r\n"
-)
-_WORD = " lorem"
 DEFAULT_TOKENS = 16
-VOCABULARY = 50_000
 
 
 class _Connection:
@@ -59,7 +53,6 @@ class _Connection:
         "head",
         "left",
         "number",
-        "prompt_tokens",
         "received",
         "sock",
         "tail",
@@ -74,7 +67,7 @@ class _Connection:
         self.head = b""
         self.chunk = b""
         self.tail = b""
-        self.number = self.left = self.total = self.at_ns = self.prompt_tokens = 0
+        self.number = self.left = self.total = self.at_ns = 0
 
 
 class NullServer:
@@ -170,19 +163,20 @@ class NullServer:
         connection.closing = b"connection: close" in head.lower()
         path = head.split(b" ", 2)[1].partition(b"?")[0]
         if not path.endswith(b"/completions"):
-            self._say(connection, _about(path, body))
+            self._say(connection, about(path, body))
             return
-        found = _TOKENS.search(body)
+        found = TOKENS.search(body)
         chat = b"/chat/" in path
-        connection.number, self._requests = self._requests, self._requests + 1
+        connection.number = number = self._requests
+        self._requests += 1
         connection.total = connection.left = max(int(found[1]) if found else DEFAULT_TOKENS, 1)
-        connection.prompt_tokens = _prompt_tokens(body)
-        connection.head = _HEAD.format(number=connection.number).encode()
-        connection.chunk = _event(connection, chat=chat, text=_WORD)
+        connection.head = HEAD.format(number=number).encode()
+        connection.chunk = event(number, chat=chat, text=WORD)
+        usage = (prompt_tokens(body), connection.total)
         connection.tail = (
-            _event(connection, chat=chat, text="", finish="length")
-            + (_event(connection, chat=chat, usage=True) if b"include_usage" in body else b"")
-            + _framed(b"data: [DONE]\n\n")
+            event(number, chat=chat, finish="length")
+            + (event(number, chat=chat, usage=usage) if b"include_usage" in body else b"")
+            + framed(b"data: [DONE]\n\n")
             + b"0\r\n\r\n"
         )
         self._note(connection.number, at_ns)
@@ -261,49 +255,6 @@ class NullServer:
             self._log.write(self._stamps.tobytes())
             self._log.flush()
             del self._stamps[:]
-
-
-def _about(path: bytes, body: bytes) -> dict[str, object]:
-    """What it says of itself: one model, and a tokenizer of one token a word."""
-    if path == b"/tokenize":
-        asked = json.loads(body or b"{}")
-        words = str(asked.get("content") or asked.get("prompt") or "").split()
-        return {"tokens": [crc32(word.encode()) % VOCABULARY for word in words]}
-    return {"object": "list", "data": [{"id": "null", "object": "model", "max_model_len": 1 << 20}]}
-
-
-def _event(
-    connection: _Connection, *, chat: bool, text: str = "", finish: str | None = None, usage: bool = False
-) -> bytes:
-    choice: dict[str, object] = {"index": 0, "finish_reason": finish}
-    choice |= {"delta": {"content": text} if text else {}} if chat else {"text": text}
-    payload: dict[str, object] = {
-        "id": f"null-{connection.number}",
-        "object": "chat.completion.chunk" if chat else "text_completion",
-        "created": 0,
-        "model": "null",
-        "choices": [] if usage else [choice],
-    }
-    if usage:
-        prompt, output = connection.prompt_tokens, connection.total
-        payload["usage"] = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
-    return _framed(b"data: " + json.dumps(payload).encode() + b"\n\n")
-
-
-def _framed(data: bytes) -> bytes:
-    return b"%x\r\n%s\r\n" % (len(data), data)
-
-
-def _prompt_tokens(body: bytes) -> int:
-    """Token ids are counted, words of a text as one token each."""
-    with suppress(ValueError, TypeError):
-        asked = json.loads(body)
-        prompt = asked.get("prompt")
-        if isinstance(prompt, list):
-            return len(prompt)
-        texts = [prompt] if isinstance(prompt, str) else [str(m.get("content")) for m in asked.get("messages", [])]
-        return sum(len(text.split()) for text in texts)
-    return 0
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from assay.load.fleet import Fleet
 from assay.load.metrics import NS, Windows
 from assay.load.steady import is_steady
-from assay.load.worker import BIN_NS
+from assay.load.told import BIN_NS
 from assay.records.bench import BenchSpec
 
 POLL_S = 0.1

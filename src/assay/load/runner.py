@@ -16,7 +16,7 @@ from assay.load.play import Play, Played
 from assay.load.prefix import hits_gate
 from assay.load.server import Counters, Server
 from assay.load.spool import read_spools, to_sample
-from assay.load.worker import Job
+from assay.load.told import Job
 from assay.load.workloads.prompts import corpus_text
 from assay.records.bench import Arrival, BenchSpec, Lengths, Synthetic
 from assay.records.load import LoadRequest, LoadResult

@@ -14,7 +14,6 @@ import math
 import os
 import sys
 import time
-from collections import deque
 from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -29,73 +28,20 @@ from assay.load.exchange import CUT_BY_DRAIN, Exchange
 from assay.load.lag import LagWatch
 from assay.load.schedule import Sessions, Shard, due_of_shard
 from assay.load.spool import Spool, spooled
+from assay.load.told import BIN_NS, Beat, Ended, Job, refusal
+from assay.load.turns import Turns
 from assay.load.workloads import Source, build
 from assay.load.workloads.prompts import TextPrompts, TokenPrompts
 from assay.records.bench import BenchSpec
 from assay.records.load import Session
 
 BEAT_S = 0.1
-BIN_NS = 50_000_000
-"""Arrivals are counted in bins of 50 ms of the monotonic clock, so that processes can be added up."""
 BATCH = 64
 STAGGER_S = 0.001
 """Streams of a closed loop begin one after the other: thousands of connections at once overrun a server's listen queue,
 and streams that begin together go on in step, so that all of them would ask again at the same instants."""
 GOLDEN = (5**0.5 - 1) / 2
 """Its multiples modulo 1 are spread evenly, however many there are."""
-
-
-SENDS_IN_A_TURN = 16
-"""Each costs half a millisecond: connecting, sending, making the next prompt."""
-
-
-class Job(msgspec.Struct):
-    """What a load process is told."""
-
-    spec: dict[str, object]
-    """A `BenchSpec`, as JSON."""
-    shard: int
-    shards: int
-    spool: str
-    corpus: str | None = None
-    """File of token ids (int32) that prompts are made of; None: prompts are text."""
-    tokens_per_word: float = 1.3
-
-
-class Beat(msgspec.Struct):
-    """What happened since the last beat, and how things stand."""
-
-    at_ns: int
-    bins: dict[int, int]
-    """Content chunks since the last beat, by number of their bin."""
-    in_flight: int
-    begun_streams: int
-    """Streams that have received content."""
-    completed: int
-    failed: int
-    ttft_ns: list[int]
-    """Of requests whose first content came since the last beat (at most 64 of them)."""
-    gap_ns: list[int]
-    """A sample of gaps between chunks."""
-    lag_ns: int
-    """Worst lag of the event loop since the last beat."""
-    cpu_ns: int
-    """CPU time of this process so far."""
-    rss_bytes: int
-    exhausted: bool
-    """Whether no session is left and none is in flight."""
-    clock_stepped: bool
-
-
-class Ended(msgspec.Struct):
-    """The last line."""
-
-    ended: bool
-    lags: list[tuple[int, float]]
-    """(instant, seconds late) of every look at the event loop."""
-    delays: list[int]
-    """Reads by how long their bytes had waited in the socket (`kernel_socket.Reader.delays`); empty without stamps."""
-    without_stamp: int
 
 
 class Worker:
@@ -115,9 +61,7 @@ class Worker:
         self._bins: dict[int, int] = {}
         self._begun: set[int] = set()
         self._completed = self._failed = 0
-        self._turn_open = False
-        self._left_in_turn = SENDS_IN_A_TURN
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turns = Turns()
         self._all_begun = False
         """Whether nothing waits for its instant any more: a session is taken before it is due."""
         self._ttft: list[int] = []
@@ -175,32 +119,8 @@ class Worker:
                 due_ns = time.monotonic_ns()
 
     async def _next(self) -> Session | None:
-        """The next session, a few in each turn of the loop, first come first served.
-
-        Streams that end together would else all connect in one turn, and what the others receive meanwhile would wait.
-        """
-        loop = asyncio.get_running_loop()
-        if not self._turn_open:
-            self._turn_open = True
-            loop.call_soon(self._new_turn)
-        if self._left_in_turn == 0:
-            turn = loop.create_future()
-            self._waiting.append(turn)
-            await turn
-        else:
-            self._left_in_turn -= 1
+        await self._turns.mine()
         return self._sessions.take()
-
-    def _new_turn(self) -> None:
-        self._left_in_turn = SENDS_IN_A_TURN
-        while self._waiting and self._left_in_turn:
-            turn = self._waiting.popleft()
-            if not turn.done():  # a drain cancels those who wait
-                turn.set_result(None)
-                self._left_in_turn -= 1
-        self._turn_open = self._left_in_turn < SENDS_IN_A_TURN
-        if self._turn_open:
-            asyncio.get_running_loop().call_soon(self._new_turn)
 
     async def _open(self, began_ns: int) -> None:
         """Send at the instants of the arrival law, whatever the server does."""
@@ -321,19 +241,6 @@ def begun_before(session: Session, stream: int) -> Session:
     share = (stream + 1) * GOLDEN % 1.0
     part = replace(opening, output_tokens=max(1, math.ceil(share * opening.output_tokens)))
     return replace(session, requests=(part, *rest))
-
-
-def refusal(error: BaseException) -> bytes:
-    """An error as the controlling process is told it."""
-    if isinstance(error, AssayError):
-        said = {"error": error.message, "hint": error.hint, "kind": type(error).__name__}
-    else:
-        said = {
-            "error": f"a load process failed: {error!r}",
-            "hint": "this is a defect of Assay: report it",
-            "kind": "",
-        }
-    return msgspec.json.encode(said)
 
 
 def _source(job: Job, spec: BenchSpec) -> Source:
