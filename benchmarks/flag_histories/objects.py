@@ -39,21 +39,29 @@ def _flag(name: str) -> Rows:
 
 
 def _graphs(path: Path) -> Rows:
-    """`ALLOWED_KEYS_PER_PHASE`: phases, each with its keys."""
+    """`ALLOWED_KEYS_PER_PHASE`: phases, each with its keys; `ALLOWED_BACKENDS_PER_PHASE`: what its backend may be."""
     if not path.exists():
         return {}
     source = Source()
     source.load([path])
-    allowed = source.constants.get("ALLOWED_KEYS_PER_PHASE")
     rows = _flag(GRAPHS)
-    for phase, keys in zip(allowed.keys, allowed.values, strict=True) if isinstance(allowed, ast.Dict) else ():
-        name = source.value(phase) if phase is not None else UNKNOWN
-        if isinstance(name, ast.AST) or name is UNKNOWN:
-            return {}
+    backends = _by_phase(source, "ALLOWED_BACKENDS_PER_PHASE")
+    for name, keys in _by_phase(source, "ALLOWED_KEYS_PER_PHASE").items():
         of = f"{GRAPHS}_{name}"
-        rows |= {f"{GRAPHS}.{name}": {"class": of}, of: dict(REFUSED)}
-        rows |= {f"{of}.{key}": {} for key in source.value(keys)}
+        rows |= {f"{GRAPHS}.{name}": {"class": of, "types": ["object"]}, of: dict(REFUSED)}
+        rows |= {f"{of}.{key}": {} for key in keys}
+        if "backend" in keys and name in backends:
+            rows[f"{of}.backend"] = {"choices": backends[name]}
     return rows
+
+
+def _by_phase(source: Source, name: str) -> dict[str, list[str]]:
+    """A table of the source by phase; empty where its text does not tell it."""
+    table = source.constants.get(name)
+    rows = zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ()
+    read = [(UNKNOWN if phase is None else source.value(phase), source.value(values)) for phase, values in rows]
+    told = [(phase, values) for phase, values in read if isinstance(phase, str) and isinstance(values, list | tuple)]
+    return {phase: list(values) for phase, values in told} if len(told) == len(read) else {}
 
 
 def _limits(runtime: Path) -> Rows:

@@ -30,11 +30,11 @@ def test_the_doctor_agrees_with_the_histories(case: Case) -> None:
     assert miss(case) is None
 
 
-def test_forty_cases_and_more_over_eight_versions() -> None:
+def test_forty_cases_and_more_over_nine_versions() -> None:
     assert len(CASES) >= 40
     assert {(case.engine, case.version) for case in CASES} == {
         ("sglang", "0.5.4"), ("sglang", "0.5.9"), ("sglang", "0.5.12"), ("sglang", "0.5.23"),
-        ("vllm", "0.11.0"), ("vllm", "0.14.0"), ("vllm", "0.20.0"), ("vllm", "0.33.0"),
+        ("vllm", "0.9.0"), ("vllm", "0.11.0"), ("vllm", "0.14.0"), ("vllm", "0.20.0"), ("vllm", "0.33.0"),
     }  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def test_any_flags_with_any_values_are_judged(pairs: list[tuple[str, str]], vers
     ("command", "version", "flags"),
     [
         ("python -m sglang.launch_server --model-path M --tp-size $((${N}*8)) --dp-size 2", "0.5.9", 3),
-        ("python -m sglang.launch_server --model-path M --node-rank $(hostname -i | cut -d. -f4) --tp 8", "0.5.9", 3),
+        ("python -m sglang.launch_server --model-path M --node-rank $(hostname -i | cut -f4) --tp-size 8", "0.5.9", 3),
         ('trtllm-serve "$M" --port="$PORT" --backend=pytorch > "$LOG" 2>&1 &', "1.1.0", 2),
         ("llama serve -hf org/model -np 1", "11549", 2),
     ],
@@ -408,10 +408,11 @@ def test_what_is_in_an_object_of_no_known_class_is_not_judged(given: str) -> Non
 @pytest.mark.parametrize(
     ("given", "version", "reason"),
     [
-        ("""--speculative-config '{"num_speculative_tokens": 5}'""", "0.32.0", "values inside were not checked"),
+        ("""--speculative-config '{"quantization": "fp8"}'""", "0.32.0", "values inside were not checked"),
+        ("""--speculative-config '{"num_speculative_tokens": 5}'""", "0.9.0", "values inside were not checked"),
         ("""--mm-processor-kwargs '{"num_crops": 5}'""", "0.26.0", "keys and values inside were not checked"),
-        ("--compilation-config.mode 3", "0.32.0", "values inside were not checked"),
-        ("-O.level 3", "0.11.0", "values inside were not checked"),
+        ("""--compilation-config.inductor_passes '{"a": 1}'""", "0.32.0", "values inside were not checked"),
+        ("-O.level $LEVEL", "0.11.0", "values inside were not checked"),
         ("--speculative-config eagle", "0.26.0", "a word in place of JSON was not checked"),
     ],
 )
@@ -422,6 +423,12 @@ def test_what_is_inside_of_json_and_was_not_checked_is_not_counted_as_right(
 
     assert (report.findings, report.clean) == ([], [])
     assert [each.reason for each in report.undecided] == [reason]
+
+
+def test_the_value_of_a_key_that_holds_a_secret_is_not_repeated() -> None:
+    report = ask("""vllm serve M --watermark-config '{"key": "hunter2"}'""", engine_version="0.33.0")
+
+    assert "hunter2" not in one(report, "bad-value").what
 
 
 def test_pairs_in_place_of_json_are_told_with_the_json_that_they_are() -> None:
@@ -470,6 +477,54 @@ def test_a_container_that_a_file_describes_is_read_as_the_command_that_it_is(
     assert (report.engine, report.version, report.model) == (engine, version, "org/model")
     assert [one.flags for one in report.findings if one.kind == "unknown"] == [["--foo"]]
     assert list(report.launch.environment) == [variable]
+
+
+TWO = (
+    COMPOSE
+    + """
+  other:
+    image: ${REGISTRY:-lmsysorg}/sglang:${TAG:-v0.5.9}
+    command: [python3, -m, sglang.launch_server, --model-path, org/other, --tp, "${TP:-8}", --bar]
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "version", "unknown", "note"),
+    [
+        ("docker compose -f {} up -d", "0.14.0", ["--foo"], "it is the first of 2 that start an engine"),
+        ("docker-compose --file={} -p x up other && sleep 3", "0.5.9", ["--bar"], "in place of ${...} is not known"),
+        ("sudo podman compose -f {} -f {}.more run --rm llm", "0.20.0", [], "read of "),
+    ],
+)
+def test_the_files_that_a_command_of_compose_names_are_read(
+    tmp_path: Path, words: str, version: str, unknown: list[str], note: str
+) -> None:
+    path = tmp_path / "compose.yaml"
+    path.write_text(TWO, encoding="utf-8")
+    (tmp_path / "compose.yaml.more").write_text(
+        "services: {llm: {image: 'vllm/vllm-openai:v0.20.0', command: '--model M'}}", encoding="utf-8"
+    )
+
+    report = ask(words.replace("{}", str(path)))
+
+    assert (report.version, [one.flags[0] for one in report.findings if one.kind == "unknown"]) == (version, unknown)
+    assert note in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("docker compose -f {}/none.yaml up", "is not here"),
+        ("docker compose -f {}/compose.yaml up web", "no container .* as web"),
+        ("kubectl apply -f {}/compose.yaml -n llm", "no container"),
+    ],
+)
+def test_a_file_that_is_not_here_or_starts_no_engine_is_said(tmp_path: Path, words: str, said: str) -> None:
+    (tmp_path / "compose.yaml").write_text("services: {web: {image: nginx, command: nginx}}", encoding="utf-8")
+
+    with pytest.raises(UsageError, match=said):
+        ask(words.replace("{}", str(tmp_path)))
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,13 @@ def test_environment_variables_join_the_table_by_runs_of_versions(tmp_path: Path
 CLASSES = """
 from {origin} import dataclass
 
+Few = Literal["b", 2]
+Kind = Literal["a", Few]
+
+class Level(IntEnum):
+    NONE = 0
+    FULL = 3
+
 @config
 @dataclass{mark}
 class PassConfig:
@@ -197,11 +204,25 @@ class PassConfig:
 @config
 @dataclass{mark}
 class CompilationConfig:
-    mode: int | None = None
+    mode: int | None = Field(default=None, ge=0)
+    level: Level = None
+    kind: Kind | None = "a"
+    odd: Kind = "a"
+    sizes: list[Few] | None = None
     passes: "Optional[PassConfig]" = None
     either: dict[str, Any] | PassConfig = None
     traced: set[str] = field(default_factory=set, init=False)
     many: ClassVar[int] = 3
+
+    @field_validator("level", mode="before")
+    def by_name(cls, value):
+        if isinstance(value, str):
+            return Level[value.upper()]
+        return value
+
+    @field_validator("odd", mode="before")
+    def otherwise(cls, value):
+        return value[0]
 
 class SpeculativeConfig(CompilationConfig):
     method: str = ""
@@ -238,16 +259,24 @@ def test_the_objects_of_json_flags_are_read_with_the_objects_in_them(tmp_path: P
         "--override-generation-config": {"class": "override_generation_config"},
         "--speculative-config": {"class": "SpeculativeConfig"},
         "CompilationConfig": {"extra": "ignored"},
-        "CompilationConfig.either": {},
-        "CompilationConfig.mode": {},
-        "CompilationConfig.passes": {"class": "PassConfig"},
+        "CompilationConfig.either": {"types": ["object"]},
+        "CompilationConfig.kind": {"choices": ["a", "b", 2]},
+        "CompilationConfig.level": {"choices": ["NONE", 0, "FULL", 3], "loose": True},
+        "CompilationConfig.mode": {"types": ["int"], "ge": 0},
+        "CompilationConfig.odd": {},
+        "CompilationConfig.passes": {"class": "PassConfig", "types": ["object"]},
+        "CompilationConfig.sizes": {"types": ["list"], "items": {"choices": ["b", 2]}},
         "PassConfig": {"extra": "ignored"},
-        "PassConfig.fuse": {},
+        "PassConfig.fuse": {"types": ["bool"]},
         "SpeculativeConfig": {"extra": "refused", "dashes": True},
-        "SpeculativeConfig.either": {},
-        "SpeculativeConfig.method": {},
-        "SpeculativeConfig.mode": {},
-        "SpeculativeConfig.passes": {"class": "PassConfig"},
+        "SpeculativeConfig.either": {"types": ["object"]},
+        "SpeculativeConfig.kind": {"choices": ["a", "b", 2]},
+        "SpeculativeConfig.level": {"choices": ["NONE", 0, "FULL", 3], "loose": True},
+        "SpeculativeConfig.mode": {"types": ["int"], "ge": 0},
+        "SpeculativeConfig.odd": {},
+        "SpeculativeConfig.passes": {"class": "PassConfig", "types": ["object"]},
+        "SpeculativeConfig.sizes": {"types": ["list"], "items": {"choices": ["b", 2]}},
+        "SpeculativeConfig.method": {"types": ["str"]},
         "limit_mm_per_prompt": {"extra": "taken"},
         "limit_mm_per_prompt.video": {"class": "PassConfig"},
         "override_generation_config": {"extra": "ignored"},
@@ -277,7 +306,8 @@ def test_the_objects_of_sglang_are_read_where_their_keys_are_checked(tmp_path: P
         tmp_path / "srt",
         server_args="cuda_graph_config = limit_mm_data_per_request = 1\nallowed_modalities = {'image'}\n",
         model_executor__cuda_graph_config="class Phase:\n    ONE = 'one'\n"
-        "ALLOWED_KEYS_PER_PHASE = {Phase.ONE: ('bs',)}\n",
+        "ALLOWED_KEYS_PER_PHASE = {Phase.ONE: ('bs', 'backend')}\n"
+        "ALLOWED_BACKENDS_PER_PHASE = {Phase.ONE: ('full',)}\n",
         sampling__sampling_params="class SamplingParams:\n    def __init__(self, top_k=1): ...\n",
     )
 
@@ -285,8 +315,9 @@ def test_the_objects_of_sglang_are_read_where_their_keys_are_checked(tmp_path: P
         "--cuda-graph-config": {"class": "cuda_graph_config"},
         "--limit-mm-data-per-request": {"class": "limit_mm_data_per_request"},
         "cuda_graph_config": {"extra": "refused"},
-        "cuda_graph_config.one": {"class": "cuda_graph_config_one"},
+        "cuda_graph_config.one": {"class": "cuda_graph_config_one", "types": ["object"]},
         "cuda_graph_config_one": {"extra": "refused"},
+        "cuda_graph_config_one.backend": {"choices": ["full"]},
         "cuda_graph_config_one.bs": {},
         "limit_mm_data_per_request": {"extra": "refused"},
         "limit_mm_data_per_request.image": {},

@@ -79,6 +79,33 @@ def test_proofs_of_entries_read_these_facts(verify: str, *, holds: bool) -> None
     assert (refuted(verify, {}, {}, facts(LOG)) is None) is holds
 
 
+@pytest.mark.parametrize("after", ["\n", " "])
+@pytest.mark.parametrize(
+    ("verify", "asked", "holds"),
+    [
+        ("config.enable_attention_dp = true", {}, True),
+        ("config.moe_expert_parallel_size = --ep_size", {"--ep_size": 8}, True),
+        ("config.pipeline_parallel_size = --pp_size", {"--pp_size": 2}, False),
+        ("config.moe_config.backend = TRTLLM", {}, True),
+        ("config.cuda_graph_config.max_batch_size = 64", {}, True),
+        ("config.max_seq_len = 4096", {}, True),
+    ],
+)
+def test_the_arguments_that_newer_versions_print_prove_sizes_and_options(
+    after: str, verify: str, asked: Flags, *, holds: bool
+) -> None:
+    told = facts(
+        f"{STAMP}LLM Args:{after}model=PosixPath('/m odel') tokenizer=None tensor_parallel_size=8 "
+        "pipeline_parallel_size=1 moe_expert_parallel_size=8 enable_attention_dp=True max_seq_len=4096 "
+        "kv_cache_config=KvCacheConfig(enable_block_reuse=True, dtype='auto') num_postprocess_workers=4 "
+        "cuda_graph_config=CudaGraphConfig(batch_sizes=[1, 2, 64], max_batch_size=64, enable_padding=True) "
+        "moe_config=MoeConfig(backend='TRTLLM', max_num_tokens=None) sampler_type=<SamplerType.auto: 'auto'>"
+    )
+
+    assert "config.kv_cache_config.enable_block_reuse" not in told  # the executor changes it for itself
+    assert (refuted(verify, asked, {}, told) is None) is holds
+
+
 @pytest.mark.parametrize(
     "stamp",
     ["[TRT-LLM] [W] ", "[TRT-LLM] [W] [_torch] ", "[TRT-LLM] [RANK 0] [W] ", "[TRT-LLM] [W] [_torch][RANK 3] ",

@@ -75,6 +75,10 @@ def test_what_assay_sets_itself_is_refused(name: str) -> None:
         ({"--enforce-eager": 3}, "takes no value"),
         ({"--tensor-parallel-size": True}, "needs a value"),
         ({"--compilation-config": '{"mode":'}, "takes JSON"),
+        ({"--compilation-config": '{"fuse_act_quant": true}'}, "write pass_config.fuse_act_quant"),
+        ({"--compilation-config": '{"mode": 9}'}, "mode takes one of NONE, 0"),
+        ({"-cc.pass_config.fuse_norm_quant": "yep"}, "takes true or false, not yep"),
+        ({"--speculative-config.method": "eaglee"}, "write eagle if that was meant (vllm 0.32.0 wheel: keys of Spec"),
     ],
 )
 def test_what_this_version_does_not_take_is_said(flags: Flags, said: str) -> None:

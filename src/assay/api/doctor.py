@@ -67,7 +67,8 @@ def doctor(question: Question) -> DoctorReport:
     from assay.flags.object_history import recorded
     from assay.records.doctor import SEVERITIES, DoctorReport
 
-    found = parse(as_command(question.words, question.engine), question.engine)
+    given = as_command(question.words, question.engine)
+    found = parse(given.words, question.engine)
     known = _known(found, question)
     command = launch(found, known.knowledge)
     named = question.model or model_of(command, found.dialect, known.knowledge)
@@ -99,7 +100,7 @@ def doctor(question: Question) -> DoctorReport:
         ),
         clean=[name for name in checked.clean if name not in {flag for flags in told for flag in flags}],
         undecided=[*checked.undecided, *file.unread],
-        notes=[*known.notes, *file.notes],
+        notes=[*given.notes, *known.notes, *file.notes],
     )
     return masked(report, command, file.content)
 

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import UsageError
-
 if TYPE_CHECKING:
     from assay.flags.knowledge import Knowledge
     from assay.records.doctor import Finding, GivenFlag, Launch, Undecided
 
-_MAX_CHARACTERS = 1_000_000
 _TOO_DEEP = "is nested too deeply"
 
 
@@ -33,31 +30,19 @@ class OptionsFile:
 
 def read_options(command: Launch, knowledge: Knowledge) -> OptionsFile:
     """Read the file; one that is here and holds no options keeps the engine from starting."""
+    from assay.api.doctor_files import text_of
     from assay.flags.check import config_flag
-    from assay.models.paths import user_path
 
     flag = config_flag(command, knowledge)
     if flag is None:
         return OptionsFile()
-    try:
-        path = user_path(flag.values[-1])
-    except UsageError as error:
-        return _unread(flag.values[-1], flag, f"cannot be looked up ({error.message})")
-    try:
-        if not path.is_file():  # a pipe would be waited for
-            return _unread(path, flag, "is no regular file" if path.exists() else "is not here")
-        with path.open(encoding="utf-8") as file:
-            text = file.read(_MAX_CHARACTERS + 1)
-    except UnicodeDecodeError as error:
-        return _broken(flag, f"is no UTF-8 text (byte {error.start})")
-    except (OSError, ValueError) as error:  # a path with a null byte is a ValueError
-        return _unread(path, flag, f"cannot be read: {error}")
-    if len(text) > _MAX_CHARACTERS:
-        return _unread(path, flag, f"is longer than {_MAX_CHARACTERS:,} characters")
-    return _parsed(text, path, flag)
+    file = text_of(flag.values[-1])
+    if file.text is None:
+        return _broken(flag, file.reason) if file.is_no_text else _unread(file.path, flag, file.reason)
+    return _parsed(file.text, file.path, flag)
 
 
-def _parsed(text: str, path: Path, flag: GivenFlag) -> OptionsFile:
+def _parsed(text: str, path: Path | str, flag: GivenFlag) -> OptionsFile:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml reads five times as fast, where it is there

@@ -1,43 +1,116 @@
-"""A container as a file of Compose or Kubernetes describes it, taken for the `docker run` that starts the same."""
+"""A container as a file of Compose or Kubernetes describes it, taken for the `docker run` that starts the same.
+
+The file's text is the command itself, or the file is named: `docker compose -f FILE up`.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
 
+if TYPE_CHECKING:
+    from assay.api.doctor_compose import Files
+
 _IMAGE = re.compile(r"^[ \t]*(?:-[ \t]+)?image[ \t]*:[ \t]*\S", re.MULTILINE)
+_WITH_DEFAULT = re.compile(r"\$\{\w{1,80}:?-([^${}]{0,200})\}")
+"""`${TAG:-v0.11.0}` of Compose: of an image the default is taken."""
 _LONGEST_BITS = 64
 """Of a whole number that is written out: Python refuses to write one of thousands of digits."""
 _MOST = 50
 """Containers of one file that are looked at."""
 
 
-def as_command(words: Sequence[str], engine: str | None) -> Sequence[str]:
-    """The words of the first container that starts an engine; the same words where they are no such file."""
-    if len(words) != 1 or not _IMAGE.search(words[0]):
-        return words
-    import yaml
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What is to be taken apart."""
 
+    words: Sequence[str]
+    notes: Sequence[str] = ()
+    """What was read for it."""
+
+
+def as_command(words: Sequence[str], engine: str | None) -> Command:
+    """The words of the first container that starts an engine; the same words where they name and are no such file.
+
+    Raises:
+        UsageError: a file that is named is not here, or starts no engine.
+    """
+    if len(words) == 1 and _IMAGE.search(words[0]):
+        found = _commands(_containers(_loaded(words[0])), engine)
+        return Command(words=found[0] if found else words)
+    named = _named(words)
+    if named is None:
+        return Command(words=words)
+    return _of_files(named, engine)
+
+
+def _named(words: Sequence[str]) -> Files | None:
+    from assay.api.doctor_compose import files_of
+    from assay.flags.words import split
+
+    try:
+        plain = split(words)
+    except UsageError:  # told where the command is taken apart
+        return None
+    return files_of(plain)
+
+
+def _of_files(files: Files, engine: str | None) -> Command:
+    from assay.api.doctor_compose import merged
+    from assay.api.doctor_files import text_of
+
+    contents: list[Any] = []
+    for name in files.names:
+        file = text_of(name)
+        if file.text is None:
+            raise UsageError(
+                f"{file.path} {file.reason}",
+                hint='run this where the file is, or give its text: assay doctor -- "$(cat FILE)"',
+            )
+        contents += _loaded(file.text)
+    services = merged(contents, files.services)
+    found = _commands(_containers(services or contents), engine) if services or not files.services else []
+    told = ", ".join(files.names)
+    if not found:
+        which = f" as {', '.join(files.services)}" if files.services else ""
+        raise UsageError(
+            f"no container with an image and a command of a known engine is in {told}{which}",
+            hint="name the service behind `up`; what `extends`, `include` and a build bring is not read",
+        )
+    more = f"; it is the first of {len(found)} that start an engine" if len(found) > 1 else ""
+    is_open = any("${" in word for word in found[0])
+    unknown = "; what stands in place of ${...} is not known here" if is_open else ""
+    return Command(words=found[0], notes=[f"read of {told}{more}{unknown}"])
+
+
+def _commands(containers: Iterator[Mapping[str, Any]], engine: str | None) -> list[list[str]]:
+    """The commands of those that start an engine."""
     from assay.flags.command import parse
+
+    found = []
+    for container in itertools.islice(containers, _MOST):
+        command = _command(container)
+        with suppress(UsageError):
+            parse(command, engine)
+            found.append(command)
+    return found
+
+
+def _loaded(text: str) -> list[Any]:
+    """The documents of a YAML file; none where it is no YAML."""
+    import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        contents = list(yaml.load_all(words[0], loader))
+        return list(yaml.load_all(text, loader))
     except (yaml.YAMLError, ValueError, RecursionError):
-        return words
-    for number, container in enumerate(_containers(contents)):
-        command = _command(container)
-        try:
-            parse(command, engine)
-        except UsageError:
-            if number < _MOST:
-                continue
-            break
-        return command
-    return words
+        return []
 
 
 def _containers(content: Any) -> Iterator[Mapping[str, Any]]:
@@ -57,7 +130,8 @@ def _command(container: Mapping[str, Any]) -> list[str]:
     inside = [word for key in ("entrypoint", "command", "args") for word in _words(container.get(key))]
     variables = {**_variables(container.get("environment")), **_variables(container.get("env"))}
     given = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
-    return ["docker", "run", *given, str(container["image"]), *inside]
+    image = _WITH_DEFAULT.sub(r"\1", str(container["image"]))
+    return ["docker", "run", *given, image, *inside]
 
 
 def _words(value: Any) -> list[str]:

@@ -10,18 +10,26 @@ several words of one flag as one text with blanks ("1 2 4 8"); JSON as text, or 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 
-from assay.errors import UsageError
+from assay.engines.venv import interpreter_of, package
+from assay.errors import EngineError, UsageError
 from assay.flags import Knowledge, from_help
 from assay.flags.existence import missing
+from assay.flags.json_content import is_json
+from assay.flags.json_keys import wrong_objects
 from assay.flags.knowledge import Resolved
+from assay.flags.object_history import Objects, installed, recorded
 from assay.flags.spec import FlagSpec
 from assay.flags.values import misuse
 from assay.records.base import Flags, FlagValue
 from assay.records.doctor import GivenFlag
 from assay.records.machine import EngineBuild, FlagInfo
 
+READ_FROM_SOURCE = frozenset({"vllm"})
+"""Engines whose installed source says what its JSON flags take (`assay.flags.object_source`)."""
 MANY = " ..."
 """How the placeholder of a flag that takes several words ends."""
 
@@ -72,7 +80,11 @@ def plain_version(version: str) -> str:
 
 
 def problem(build: EngineBuild, flags: Flags) -> str | None:
-    """Why the build cannot take these flags: unknown, renamed, removed, ambiguous, a value missing, or not one."""
+    """Why the build cannot take these flags: unknown, renamed, removed, ambiguous, a value missing, or not one.
+
+    Keys and values inside of JSON flags count, by the doctor's own check; a key that the build leaves out without a
+    word as well, since a candidate with it would be measured as if it did something.
+    """
     known = knowledge_of(build)
     for name, value in flags.items():
         found = known.resolve(name)
@@ -80,7 +92,35 @@ def problem(build: EngineBuild, flags: Flags) -> str | None:
         reason = _missing(name, found, known) if what is None else _misuse(name, value, found, what, build.engine)
         if reason is not None:
             return reason
-    return None
+    return _inside(build, flags, known)
+
+
+def _inside(build: EngineBuild, flags: Flags, known: Knowledge) -> str | None:
+    """The first key or value inside of a JSON flag that the build does not take; None too where it was not read."""
+    given = [GivenFlag(name=name, values=_given(value)) for name, value in flags.items()]
+    if not any(is_json(flag, known) for flag in given):
+        return None
+    objects = _objects_of(build.engine, tuple(build.argv), known.version, is_here=build.launch is None)
+    if objects is None or not objects.was_read:
+        return None
+    found = next(iter(wrong_objects(given, known, objects)), None)
+    return f"{found.flags[0]} {found.what}: {found.remedy} ({found.evidence[0].source})" if found else None
+
+
+def _given(value: FlagValue) -> list[str]:
+    return [str(value).lower()] if isinstance(value, bool) else [str(value)]
+
+
+@lru_cache(maxsize=8)
+def _objects_of(engine: str, argv: tuple[str, ...], version: str, *, is_here: bool) -> Objects | None:
+    """What JSON flags take, by the installed source where that is on this machine, else as recorded of the version."""
+    with suppress(EngineError):
+        if is_here and engine in READ_FROM_SOURCE:
+            python = argv[0] if Path(argv[0]).name.startswith("python") else interpreter_of(argv[0])
+            folder = package(python, engine).folder
+            if folder is not None and (found := installed(folder)) is not None:
+                return found
+    return recorded(engine, version)
 
 
 def canonical(build: EngineBuild, flags: Flags) -> Flags:
@@ -145,7 +185,7 @@ def _misuse(name: str, value: FlagValue, found: Resolved, spec: FlagSpec, engine
     if spec.removed:
         return f"{name} was removed in this build"
     if found.key is not None and spec.kind == "json":
-        return None  # its keys are checked by the engine alone
+        return None  # a key of it: `_inside`
     values = [] if isinstance(value, bool) else str(value).split() if spec.many else [str(value)]
     if found.key is not None:
         values = [found.key, *values]

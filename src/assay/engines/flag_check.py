@@ -22,7 +22,7 @@ def problem(build: EngineBuild, flags: Flags) -> str | None:
 
 def _misuse(info: FlagInfo, name: str, value: FlagValue) -> str | None:
     if info.removed:
-        return f"{name} was removed in this build: {info.help}"
+        return f"{name} was removed in this build{f': {info.help}' if info.help else ''}"
     if value is False:
         return None
     if info.value is None:

@@ -18,13 +18,20 @@ _PAIR = re.compile(r"""^\s*(?:(['"])(?P<quoted>[^'"]+)\1\s*:|(?P<bare>[A-Za-z_]\
 _NOTHING = frozenset({"None", "null", "", "[]", "()", "{}"})
 
 
-def pairs(text: str, prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Values under dotted names; what is nothing (None, empty) is left out. Never raises."""
+def pairs(text: str, prefix: str = "", depth: int = 0, *, between: str = ",") -> dict[str, Any]:
+    """Values under dotted names; what is nothing (None, empty) is left out. Never raises.
+
+    Args:
+        text: as printed.
+        prefix: of the names.
+        depth: objects that it is in.
+        between: what parts the outermost pairs: a blank in what pydantic makes of a model as text.
+    """
     inner = text.strip()[:MOST_CHARACTERS]
     if inner.startswith("{") and inner.endswith("}"):
         inner = inner[1:-1]
     found: dict[str, Any] = {}
-    for part in _parts(inner):
+    for part in _parts(inner, between):
         match = _PAIR.match(part)
         if match is None:
             continue
@@ -59,8 +66,8 @@ def _scalar(text: str) -> Any:
     return text
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Between commas that are in no brackets and no quotation."""
+def _parts(text: str, between: str) -> Iterator[str]:
+    """Between commas (or blanks) that are in no brackets and no quotation."""
     depth, start, quote = 0, 0, ""
     for at, character in enumerate(text):
         if quote:
@@ -71,7 +78,7 @@ def _parts(text: str) -> Iterator[str]:
             depth += 1
         elif character in CLOSING:
             depth -= 1
-        elif character == "," and depth <= 0:
+        elif character == between and depth <= 0:
             yield text[start:at]
             start = at + 1
     yield text[start:]

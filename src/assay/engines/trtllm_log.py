@@ -17,8 +17,9 @@ LINE = re.compile(
     r"(?:\[\w+ *\] ?)?(?:\[RANK \d+\] )?(?P<body>.*)$"
 )
 WARNINGS = frozenset({"W", "E", "WARNING", "ERROR"})
-READY = re.compile(r"Application startup complete|Uvicorn running on ")
-"""uvicorn's words: `trtllm-serve` has none of its own."""
+READY = re.compile(r"Application startup complete|Uvicorn running on |Server state: READY")
+"""uvicorn's words, and those of `trtllm-serve` itself. Since 2026 it listens while it still loads, and answers 503 to
+everything: that `/health` answers 200 is what counts. Source: TensorRT-LLM, serve/readiness.py."""
 FACTS = {
     "log.kv_cache_tokens": re.compile(r"for max tokens in paged KV cache \((\d+)\)"),
     "log.kv_cache_gib": re.compile(r"Allocated ([\d.]+) GiB for max tokens in paged KV cache"),
@@ -44,7 +45,7 @@ of the same names stand in others. Source: TensorRT-LLM, _torch/pyexecutor/_util
 py_executor_creator.py (features of attention, sampler); a published log of trtllm-serve 1.1.0rc3 (gpt-oss-120b)."""
 EXECUTOR = re.compile(r"\bPyTorchConfig\((?P<pairs>.*)\)\s*$")
 """The executor's configuration, as the process that runs the model prints it. Source: the same log; versions from 1.2
-on were not seen to print it."""
+on print their arguments in its place (`ARGUMENTS`)."""
 OPTIONS = {
     "use_cuda_graph": "use_cuda_graph",
     "cuda_graph_max_batch_size": "cuda_graph_config.max_batch_size",
@@ -62,6 +63,21 @@ OPTIONS = {
     )
 }  # fmt: skip
 """Its names, and the options of the file that they come from."""
+ARGUMENTS = re.compile(r"\] LLM Args:\s*(?P<pairs>.*)$")
+"""All arguments, printed by the first rank when the executor is made; the values follow, or stand on the next line.
+
+Source: TensorRT-LLM, _torch/pyexecutor/py_executor_creator.py, `create_py_executor` (since NVIDIA/TensorRT-LLM#9120 of
+November 2025; not in 1.1). Fields that the executor changes for itself (the sizes of its cache) are left out below."""
+TOLD = frozenset(
+    {
+        "tensor_parallel_size", "pipeline_parallel_size", "moe_expert_parallel_size", "enable_attention_dp",
+        "num_postprocess_workers", "max_seq_len", "attn_backend", "allreduce_strategy", "stream_interval",
+        "disable_overlap_scheduler", "enable_chunked_prefill", "moe_config.backend", "kv_cache_config.dtype",
+        "cuda_graph_config.max_batch_size", "cuda_graph_config.enable_padding",
+        "torch_compile_config.enable_piecewise_cuda_graph",
+    }
+)  # fmt: skip
+"""Of these arguments, which are read: they carry the names of the options."""
 SECOND_THOUGHT = re.compile(
     r"fall(?:ing|s)? ?back|\bdisabl(?:ed|ing)\b|\bignor(?:ed|es|ing)\b|not (?:yet )?supported|unsupported|"
     r"has no effect|does not support|overrid(?:e|ing|den)|\bforc(?:ed|ing)\b|\bclamped to\b|"
@@ -75,9 +91,12 @@ LONGEST = 600
 def facts(text: str) -> dict[str, Any]:
     """What the log tells of the configuration: facts after `log.`, options of the executor after `config.`."""
     found: dict[str, Any] = {}
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
         if printed := EXECUTOR.search(line):
             found |= _executor(printed["pairs"])
+        if printed := ARGUMENTS.search(line):
+            found |= _arguments(printed["pairs"] or "".join(lines[at + 1 : at + 2]))
         for key, pattern in FACTS.items():
             if match := pattern.search(line):
                 value = _rounded(told.scalar(match[1]))
@@ -88,6 +107,10 @@ def facts(text: str) -> dict[str, Any]:
 
 def _executor(printed: str) -> dict[str, Any]:
     return {f"config.{OPTIONS[name]}": value for name, value in pairs(printed).items() if name in OPTIONS}
+
+
+def _arguments(printed: str) -> dict[str, Any]:
+    return {f"config.{name}": value for name, value in pairs(printed, between=" ").items() if name in TOLD}
 
 
 def _rounded(value: Any) -> Any:

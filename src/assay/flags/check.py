@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.flags import existence, line_check, rules, variables
+from assay.flags.beginnings import abbreviation
 from assay.flags.facts import Facts
-from assay.flags.json_keys import pairs, unchecked, wrong_keys
+from assay.flags.json_keys import pairs, unchecked, wrong_objects
 from assay.flags.knowledge import Knowledge, Resolved
 from assay.flags.object_history import Objects
 from assay.flags.option_check import check_options
@@ -60,7 +61,7 @@ def check(
     findings += (
         line_check.repeated(launch, knowledge)
         + line_check.stray(launch, knowledge)
-        + wrong_keys(launch.flags, knowledge, objects)
+        + wrong_objects(launch.flags, knowledge, objects)
         + pairs(launch.flags, knowledge)
         + variables.check(launch, knowledge)
     )
@@ -142,10 +143,12 @@ def _one(flag: GivenFlag, knowledge: Knowledge, unread: Mapping[str, Evidence]) 
     found = knowledge.resolve(flag.name)
     if found.spec is None:
         return [existence.missing(flag, found, knowledge)]
-    if other := existence.read_as_another(flag, found, knowledge):
-        return [other]
+    short = abbreviation(flag, found, knowledge)
+    if short is not None and short.severity == "error":
+        return [short]
     problem = _value(flag, found, knowledge)
     return [
+        *([short] if short else []),
         *([problem] if problem else []),
         *_inactive(flag, found.spec, knowledge, unread),
         *([] if problem else _default(flag, found, knowledge)),

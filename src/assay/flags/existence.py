@@ -50,24 +50,6 @@ def missing(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding:
     )
 
 
-def read_as_another(flag: GivenFlag, found: Resolved, knowledge: Knowledge) -> Finding | None:
-    """A flag that is gone, and whose name happens to be the beginning of another one: argparse takes that one."""
-    spec = found.spec
-    if spec is None or not found.abbreviated or not (spans := knowledge.past.of(flag.name)):
-        return None
-    last = spans[-1].last
-    engine = knowledge.past.engine
-    return Finding(
-        kind="substituted",
-        severity="error",
-        flags=[flag.name],
-        what=f"is gone (last in {last}), and is now read as the beginning of {spec.name}",
-        evidence=[Evidence(source=f"{engine} {last} wheel and later: argument declarations", basis="history")],
-        remedy=f"write {spec.name} if that is meant, else leave it out",
-        replacement=successor_of(flag.name, knowledge),
-    )
-
-
 def dead_evidence(spec: FlagSpec, knowledge: Knowledge) -> Evidence:
     """Over which checked versions nothing reads the flag."""
     spans = [span for span in knowledge.past.of(spec.name) if span.spec.dead]

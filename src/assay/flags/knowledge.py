@@ -90,9 +90,10 @@ class Knowledge:
     def _abbreviated(self, name: str) -> Resolved:
         if not self.dialect.abbreviations or not name.startswith("--") or len(name) <= 2:  # noqa: PLR2004 - the dashes
             return Resolved(spec=None)
-        fitting = {each: spec for each, spec in self._by_name.items() if each.startswith(name)}
+        fitting = {each: spec for spec in self.specs for each in spec.spellings if each.startswith(name)}
         if len({id(spec) for spec in fitting.values()}) == 1:
-            return Resolved(spec=next(iter(fitting.values())), abbreviated=True)
+            spelling, spec = next(iter(fitting.items()))
+            return Resolved(spec=spec, abbreviated=True, negated=spelling not in spec.names)
         return Resolved(spec=None, candidates=tuple(sorted(fitting)))
 
 

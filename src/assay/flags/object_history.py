@@ -1,7 +1,7 @@
-"""Recorded keys of the objects that flags take as JSON: `data/flags/<engine>_json_keys.jsonl`, a file like a history.
+"""Recorded keys and values of the objects that flags take as JSON: `data/flags/<engine>_json_keys.jsonl`.
 
-Every line is a flag, a class or a key of one, with an entry for each unbroken run of checked versions that have it
-alike (`assay.flags.object_source.Rows` says what stands in an entry).
+A file like a history: every line is a flag, a class or a key of one, with an entry for each unbroken run of checked
+versions that have it alike (`assay.flags.object_source.Rows` says what stands in an entry).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from assay.flags import versions
 from assay.flags.history import DATA
+from assay.flags.json_values import Takes
 from assay.flags.object_source import Rows, of_package
 
 Extra = Literal["refused", "ignored", "taken"]
@@ -30,6 +31,8 @@ class ObjectClass:
     """Keys are taken with `-` for `_`."""
     keys: Mapping[str, str]
     """Each with the class of the object that it holds; empty: nothing is known of what is inside."""
+    values: Mapping[str, Takes] = field(default_factory=dict)
+    """What those keys take of which that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,10 @@ class Lives:
             for first, last, row in runs
             if versions.in_run(version, first, last)
         }
+
+    def takes(self, name: str) -> list[tuple[str, str, Takes]]:
+        """What a key takes in each of its runs, where that is known."""
+        return [(first, last, one) for first, last, row in self.rows.get(name, []) if (one := Takes.of(row))]
 
     def runs(self, name: str) -> list[tuple[str, str]]:
         """The runs of checked versions that have a flag, a class or a key."""
@@ -94,14 +101,22 @@ def lives(engine: str) -> Lives:
 
 def _objects(rows: Rows, source: str, *, was_read: bool) -> Objects:
     keys: dict[str, dict[str, str]] = {}
+    values: dict[str, dict[str, Takes]] = {}
     for name, row in rows.items():
         of, dot, key = name.partition(".")
         if dot:
             keys.setdefault(of, {})[key] = str(row.get("class", ""))
+        if dot and (found := Takes.of(row)) is not None:
+            values.setdefault(of, {})[key] = found
     return Objects(
         flags={name: str(row["class"]) for name, row in rows.items() if name.startswith("--")},
         classes={
-            name: ObjectClass(extra=row["extra"], dashes=bool(row.get("dashes")), keys=keys.get(name, {}))
+            name: ObjectClass(
+                extra=row["extra"],
+                dashes=bool(row.get("dashes")),
+                keys=keys.get(name, {}),
+                values=values.get(name, {}),
+            )
             for name, row in rows.items()
             if "extra" in row
         },

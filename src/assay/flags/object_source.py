@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay.flags.object_values import Takes, takes
+
 Rows = dict[str, dict[str, Any]]
 """As a history keeps them: `--flag: {"class": name}`, `Class: {"extra": what happens to other keys}`, and
-`Class.key: {}`, or `{"class": name}` of an object inside."""
+`Class.key: {}`, with `class` of an object inside, and what else it takes (`assay.flags.object_values.Takes`)."""
 ARGUMENTS = "engine/arg_utils.py"
 LIMITS, GENERATION = "limit_mm_per_prompt", "override_generation_config"
 """Fields whose value is no class of the configuration: what stands for one carries the field's name."""
@@ -29,10 +31,19 @@ _UNION = frozenset({"Optional", "Union", "InitVar"})
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A class, and whether `dataclass` is Python's own where it stands."""
+    """A class, whether `dataclass` is Python's own where it stands, and where that is."""
 
     node: ast.ClassDef
     is_plain: bool
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field, and the class that declares it."""
+
+    node: ast.AnnAssign
+    of: _Found
 
 
 def of_package(package: Path) -> Rows:
@@ -44,10 +55,14 @@ def of_package(package: Path) -> Rows:
     validates = "TypeAdapter" in ast.unparse(arguments)
     extra = {name: _extra(one, validates=validates) for name, one in found.items()}
     rows: Rows = {}
+    classes = frozenset(name for name, one in extra.items() if one is not None)
     for name in (each for each in found if extra[each] is not None):
         rows[name] = {"extra": extra[name]}
         rows |= {
-            f"{name}.{key}": {} if key in SET_LATER else _inside(of, extra) for key, of in _keys(name, found).items()
+            f"{name}.{key}": {}
+            if key in SET_LATER
+            else _inside(field.node.annotation, extra) | _takes(field, package, classes)
+            for key, field in _keys(name, found).items()
         }
     rows |= _limits(found)
     rows |= _generation(found)
@@ -70,7 +85,7 @@ def _classes(package: Path) -> dict[str, _Found]:
         tree = _parsed(path)
         for node in tree.body if tree else ():
             if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, _Found(node, _is_plain(tree)))
+                found.setdefault(node.name, _Found(node, _is_plain(tree), path))
     return found
 
 
@@ -94,8 +109,15 @@ def _extra(found: _Found, *, validates: bool) -> str | None:
     return "refused" if "dataclass" not in marks or (found.is_plain and not validates) else "ignored"
 
 
-def _keys(name: str, found: Mapping[str, _Found]) -> dict[str, ast.expr]:
-    """The fields that may be given, with their annotations; those of the classes that it comes from first."""
+def _takes(field: _Field, package: Path, classes: frozenset[str]) -> Takes:
+    """What a field may hold; nothing is told where a plain dataclass takes any value."""
+    if field.of.is_plain:
+        return {}
+    return takes(field.node, field.of.node, field.of.path, package, classes)
+
+
+def _keys(name: str, found: Mapping[str, _Found]) -> dict[str, _Field]:
+    """The fields that may be given; those of the classes that it comes from first."""
     node = found[name].node
     bases = [base.id for base in node.bases if isinstance(base, ast.Name) and base.id in found and base.id != name]
     keys = {key: of for base in bases for key, of in _keys(base, found).items()}
@@ -103,7 +125,7 @@ def _keys(name: str, found: Mapping[str, _Found]) -> dict[str, ast.expr]:
         if not isinstance(each, ast.AnnAssign) or not isinstance(each.target, ast.Name):
             continue
         if "ClassVar" not in ast.unparse(each.annotation) and not _is_set_by_itself(each.value):
-            keys[each.target.id] = each.annotation
+            keys[each.target.id] = _Field(each, found[name])
     return keys
 
 

@@ -64,11 +64,12 @@ def _one(engine: str, version: str, path: str, value: Any, flag: str, *, seek_ne
     problem = None if isinstance(value, Mapping | list) or value is None else misuse(known.spec, [_text(value)], engine)
     if problem is None:
         return None
+    was_read = versions.standing_for(version, CHECKED) == CHECKED[-1]
     return Finding(
         kind="bad-value",
-        severity="error",
+        severity="error" if was_read else "warning",
         flags=[path, flag],
-        what=problem,
+        what=problem if was_read else f"{problem} (so in {CHECKED[-1]}, the only version whose values were read)",
         evidence=[_evidence(CHECKED[-1])],
         remedy="correct the value",
     )
@@ -122,7 +123,7 @@ def _unknown(engine: str, path: str, flag: str, *, seek_near: bool) -> Finding |
         severity="warning",
         flags=[path, flag],
         what=f"is in no recorded version; nearest: {meant}",
-        evidence=[_evidence(CHECKED[-1])],
+        evidence=[_evidence(", ".join(CHECKED))],
         remedy=f"write {meant} if that was meant",
         replacement=meant,
     )

@@ -24,6 +24,7 @@ from assay.records.doctor import Evidence, Finding, Kind, Severity, Undecided
 
 _UNDECIDED = "cannot be decided: "
 """How `assay.plan.expression.check` begins when a fact is unknown."""
+_VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*(?:\.post\d+)?")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -104,13 +105,16 @@ def _number_of(text: str, names: Mapping[str, Any]) -> Any:
 
 def _finding(rule: Rule, version: str, given: list[str], names: Mapping[str, Any]) -> Finding:
     numbers = {name: _number_of(text, names) for name, text in rule.values.items()}
-    unread = rule.read is not None and not versions.within(version, None, rule.read)
+    oldest = None if rule.since else _oldest(rule)
+    is_before = oldest is not None and not versions.within(version, oldest, None)
+    is_after = rule.read is not None and not versions.within(version, None, rule.read)
+    unread = f" (so in {rule.read}, the last one read)" if is_after else ""
+    unread = f" (so in {oldest}, the first one read)" if is_before else unread
     return Finding(
         kind=rule.kind,
         severity="warning" if unread and rule.severity == "error" else rule.severity,
         flags=given,
-        what=_filled(rule.what, numbers, rule.otherwise)
-        + (f" (so in {rule.read}, the last one read)" if unread else ""),
+        what=_filled(rule.what, numbers, rule.otherwise) + unread,
         evidence=[Evidence(source=_up_to(source, rule), basis="rule") for source in rule.source],
         remedy=_filled(rule.do, numbers, rule.do),
         replacement=rule.replacement,
@@ -118,12 +122,27 @@ def _finding(rule: Rule, version: str, given: list[str], names: Mapping[str, Any
     )
 
 
+def _oldest(rule: Rule) -> str | None:
+    """The oldest wheel that its sources name; None where they name none."""
+    named = [version for source in rule.source if " wheel" in source for version in _VERSION.findall(_head(source))]
+    return min(named, key=versions.key, default=None)
+
+
+def _head(source: str) -> str:
+    """The part that says which wheels, before the file: `sglang wheels 0.5.1..0.5.16, server_args.py: ...`."""
+    return re.split(r":|\.py", source, maxsplit=1)[0]
+
+
 def _up_to(source: str, rule: Rule) -> str:
-    """The source, and where it names a wheel the newest one in which the rule was seen to hold."""
-    newest = rule.read or rule.until
-    if newest is None or " wheel" not in source or newest in source:
+    """The source, and where it names a wheel the first and the newest one in which the rule was seen to hold."""
+    newest, oldest = rule.read or rule.until, rule.since if _oldest(rule) else None
+    if " wheel" not in source:
         return source
-    return f"{source} (and so up to the {newest} wheel)"
+    named = _VERSION.findall(_head(source))
+    is_later = oldest is not None and all(versions.key(each) > versions.key(oldest) for each in named)
+    since = f"since the {oldest} wheel" if is_later else ""
+    until = f"up to the {newest} wheel" if newest is not None and newest not in source else ""
+    return f"{source} (and so {' and '.join(filter(None, (since, until)))})" if since or until else source
 
 
 def _filled(text: str, numbers: Mapping[str, Any], otherwise: str) -> str:

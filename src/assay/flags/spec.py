@@ -48,6 +48,12 @@ class FlagSpec:
         return next((name for name in self.names if name.startswith("--")), self.names[0])
 
     @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every spelling, the negative ones last."""
+        long = [name for name in self.names if name.startswith("--")] if self.negatable else []
+        return (*self.names, *(f"--no-{name[2:]}" for name in long))
+
+    @property
     def is_switch(self) -> bool:
         """Takes no value."""
         return self.kind == "switch"
