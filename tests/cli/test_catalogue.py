@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from assay.cli.catalogue import catalogue
-from assay.cli.prepare import plan
+from assay.cli.plan import plan
 from assay.errors import CheckFailed, UsageError
 from tests.unit.entry_files import HEAD
 

@@ -24,7 +24,7 @@ def test_a_finished_campaign_ends_with_everything_one_needs(finished: Path, caps
     conclude(finished, state, limits=[], as_json=False)
 
     text = capsys.readouterr().out
-    order = ["headline", "Not adopted, and why:", "bad-value at arguments", "Launch command to ship:", "report: "]
+    order = ["headline", "Not adopted, and why:", "bad-value: at arguments", "Launch command to ship:", "report: "]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert all(name in text[: places[0]] for name in ("quicker", "pointless", "broken"))

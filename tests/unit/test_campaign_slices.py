@@ -15,7 +15,8 @@ from benchmarks.gpu import sglang_campaign, vllm_campaign
 from benchmarks.gpu.campaign_slices import FIRST_RUN_S, MARGIN_S, Question, runs_of, runs_that_fit, soak_s, told
 from benchmarks.gpu.moe_model import config
 
-from assay.api.plan_facts import findings, situation_of
+from assay.api.plan_facts import situation_of
+from assay.api.plan_findings import findings
 from assay.catalogue.loader import builtin_folder, load
 from assay.engines import declared_flags
 from assay.engines.folder_facts import read_facts

@@ -201,3 +201,21 @@ def test_a_link_without_latency_or_without_slope_still_has_a_line() -> None:
     alpha, beta = alpha_beta([1e3, 2e3], [1e-5, 1e-5], 1.0)
     assert alpha == pytest.approx(1e-5)
     assert beta > 0
+
+
+def test_layouts_with_the_same_floors_are_told_apart_by_what_the_floors_leave_out() -> None:
+    told = " ".join(shown(lab_view(made([]))).split())
+    assert "tp8 and tp8 ep8 have the same floors" in told
+    assert "at 64 tokens: tp8 256 wide, its busiest rank x 1.00" in told
+    assert "tp8 ep8 2,048 wide, its busiest rank x 1.09" in told
+    measured = made([row(layout, 64, 1e-3) for layout in LAYOUTS])
+    assert measured.verdicts
+    assert not measured.notes
+
+
+def test_a_device_that_is_neither_here_nor_named_is_called_assumed() -> None:
+    model, shapes = models.load("glm-5"), {"tp8": rank_shape(models.load("glm-5"), TP8)}
+    chips, assumed = [CHIPS["sm90"]], "assumed: no GPU is here"
+    found = report(model, shapes, {"tp8": TP8}, box("h200"), chips, Routing(), (64,), [], assumed=assumed)
+    assert shown(lab_view(found)).splitlines()[1] == assumed
+    assert not found.notes

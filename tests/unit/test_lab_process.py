@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from assay.api.gpu_process import run_program
+from assay.errors import MeasurementError
 
 PROGRAM = """
 import json, pathlib, sys
 asked = json.loads(pathlib.Path(sys.argv[1]).read_text())
 with pathlib.Path(sys.argv[2]).open("a") as file:
     file.write(json.dumps({"kind": "point", "value": asked["value"]}) + "\\n" + '{"kind": "cut o')
+if asked["value"] == 0:
+    sys.exit("PyTorch sees no CUDA device here")
 if asked["value"] < 0:
     sys.exit("there is no such value")
 """
@@ -38,3 +41,9 @@ def test_a_program_that_dies_leaves_its_lines_and_its_last_words(tmp_path: Path)
     ran = run_program("measuring", {"value": -1}, tmp_path, limit_s=60)
     assert ran.rows == [{"kind": "point", "value": -1}]
     assert ran.problem == "it ended with 1: there is no such value"
+
+
+def test_where_there_is_nothing_to_measure_on_no_folder_is_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError, match="nothing was measured: PyTorch sees no CUDA device"):
+        run_program("measuring", {"value": 0}, tmp_path / "assay-tuned" / "of-a-model", limit_s=60)
+    assert not (tmp_path / "assay-tuned").exists()

@@ -150,7 +150,8 @@ def applied(question: TargetQuestion) -> Plan:
         UsageError: model, box, engine or launch command are not known.
     """
     from assay import wiring
-    from assay.api.plan_facts import findings, situation_of, snapshot_here
+    from assay.api.plan_facts import situation_of, snapshot_here
+    from assay.api.plan_findings import findings
     from assay.plan.hypotheses import build
 
     known, flags, env, named = _launched(question)
@@ -159,14 +160,15 @@ def applied(question: TargetQuestion) -> Plan:
         raise UsageError("no model is named", hint="give --model, or a launch command that names one with --launch")
     spec = _spec(question, known.dialect.engine, model, flags, env)
     machine = wiring.probe().machine()
-    engine_build, facts = recorded_build(known), _facts_of(model)
+    engine_build, facts = recorded_build(known), facts_of(model)
     situation = situation_of(
         spec, machine, engine_build, facts, snapshot=None if question.on else snapshot_here(Path()), on=question.on
     )
     entries = [one.engines[spec.target.engine] for one in files(question.folders) if spec.target.engine in one.engines]
+    adapter = wiring.engine(spec.target.engine)
     return build(
-        entries, spec, machine, engine_build, facts, lambda given: _objection(known, given), situation=situation,
-        findings=findings(situation),
+        entries, spec, machine, engine_build, facts, lambda given: adapter.check_flags(engine_build, given),
+        situation=situation, findings=findings(situation),
     )  # fmt: skip
 
 
@@ -239,7 +241,12 @@ def _spec(question: TargetQuestion, engine: str, model: str, flags: Flags, env: 
     )
 
 
-def _facts_of(model: str) -> ModelFacts:
+def facts_of(model: str) -> ModelFacts:
+    """A model as its shape tells it: for one whose files are not here.
+
+    Raises:
+        UsageError: no model of this name, file or folder is known.
+    """
     from assay import models
     from assay.records.machine import ModelFacts
 
@@ -255,18 +262,3 @@ def _facts_of(model: str) -> ModelFacts:
         num_experts=shape.num_experts or None,
         name=shape.name,
     )
-
-
-def _objection(known: Knowledge, flags: Flags) -> str | None:
-    """Why the recorded version cannot take these flags."""
-    from assay.flags.values import misuse
-
-    for name, value in flags.items():
-        found = known.resolve(name)
-        if found.spec is None or found.abbreviated:
-            return f"{known.dialect.title} {known.version} has no flag {name}"
-        if found.key is None and value is not False:
-            problem = misuse(found.spec, [] if value is True else [str(value)], known.dialect.engine)
-            if problem:
-                return f"{name} {problem}"
-    return None

@@ -19,12 +19,16 @@ _TRANSPARENT = frozenset({"env", "exec", "nohup", "time"})
 """Words before a program that change nothing of how it serves."""
 
 
-def target_of(command: str) -> Target | None:
+def target_of(command: str, version: str | None = None) -> Target | None:
     """The target that a launch command describes; None where it starts no engine whose flags are described.
 
     The command is split as a shell would split it, and never given to one. Flags get the spellings of the installed
-    build; where the engine is not here, those of its newest recorded version. Variables that hold secrets are left out:
-    the server inherits them from the shell that runs Assay.
+    build, or those that are recorded of a version; where the engine is not here and none is named, of the newest.
+    Variables that hold secrets are left out: the server inherits them from the shell that runs Assay.
+
+    Args:
+        command: as one string.
+        version: of an engine that is somewhere else.
 
     Raises:
         UsageError: it cannot be split, is wrapped in something that would get lost, or names no model.
@@ -43,7 +47,7 @@ def target_of(command: str) -> Target | None:
     adapter, executable = _adapter(found.dialect.engine), _executable(found)
     environment = {name: value for name, value in found.environment.items() if not is_secret_name(name)}
     draft = Target(engine=adapter.name, model="", executable=executable, env=environment)
-    flags, model = _read(found, _knowledge(adapter, draft), adapter)
+    flags, model = _read(found, _knowledge(adapter, draft, version), adapter)
     return draft.model_copy(update={"model": _absolute(model), "flags": flags})
 
 
@@ -73,10 +77,15 @@ def _refuse_wrappers(found: Found) -> None:
         )
 
 
-def _knowledge(adapter: Engine, target: Target) -> Knowledge:
+def _knowledge(adapter: Engine, target: Target, version: str | None) -> Knowledge:
     from assay.engines.declared_flags import knowledge_of
     from assay.flags import from_history
+    from assay.flags.versions import is_version
 
+    if version is not None:
+        if not is_version(version):
+            raise UsageError(f"--engine-version {version}: that is no version", hint="such as 0.5.9")
+        return from_history(adapter.name, version.removeprefix("v"))
     with suppress(EngineError):  # not on this machine: `assay plan` will say so
         return knowledge_of(adapter.find(target))
     return from_history(adapter.name)

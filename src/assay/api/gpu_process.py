@@ -18,6 +18,8 @@ LINES_OF_LOG = 3
 NO_DEVICE = "PyTorch sees no CUDA device here"
 NO_TORCH = "No module named 'torch'"
 
+UNMEASURED = "nothing was measured: "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
@@ -41,7 +43,8 @@ def run_program(
     Args:
         module: of `assay.lab.on_gpu`.
         job: what it is asked.
-        folder: where job, results and log are kept; results of an earlier run get a number.
+        folder: where job, results and log are kept; results of an earlier run get a number. One that was not there
+            is gone again where there is nothing to measure on.
         limit_s: it is ended after so long.
         watch: told every line as it comes.
 
@@ -50,6 +53,7 @@ def run_program(
     """
     from assay.process import start
 
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     asked, results, log = folder / "job.json", folder / "results.jsonl", folder / "program.log"
     asked.write_text(json.dumps(job), encoding="utf-8")
@@ -76,7 +80,15 @@ def run_program(
         code = child.exit_code()
         child.end()
     if problem is None and code:
-        problem = _why(log, code)
+        try:
+            problem = _why(log, code)
+        except MeasurementError:
+            if made:  # nothing was measured: nothing is left behind
+                for path in (asked, results, log):
+                    path.unlink(missing_ok=True)
+            for path in made:
+                path.rmdir()
+            raise
     return Ran(rows=rows, problem=problem)
 
 
@@ -107,8 +119,8 @@ def _why(log: Path, code: int) -> str:
     for said, words in ((NO_DEVICE, NO_DEVICE), (NO_TORCH, "PyTorch is not installed beside Assay")):
         if said in text:
             raise MeasurementError(
-                f"nothing was measured: {words}",
-                hint="run it where the GPU and the engine are; `--on h200` calculates without one",
+                f"{UNMEASURED}{words}",
+                hint="run it where the GPU and the engine are",
             )
     last = [line for line in text.splitlines() if line.strip()][-LINES_OF_LOG:]
     if code == -signal.SIGKILL:
@@ -116,4 +128,4 @@ def _why(log: Path, code: int) -> str:
     return f"it ended with {code}: {' | '.join(last)[-500:]}"
 
 
-__all__ = ["Ran", "run_program"]
+__all__ = ["UNMEASURED", "Ran", "run_program"]

@@ -31,22 +31,35 @@ def init(folder: Path, spec: CampaignSpec) -> Path:
     return folder / SPEC
 
 
-def init_from_command(folder: Path, command: str, *, name: str | None = None) -> Path:
+def init_from_command(
+    folder: Path, command: str, *, name: str | None = None, engine_version: str | None = None
+) -> Path:
     """Write assay.toml from today's launch command, given as one string.
 
     The string is split as a shell would split it, and never given to one. Flags get the long spellings of the
-    program that the command names.
+    program that the command names; of a version that is somewhere else, those that are recorded of it.
+
+    Args:
+        folder: where.
+        command: the launch command.
+        name: of the campaign.
+        engine_version: of vLLM, SGLang or TensorRT-LLM on another machine.
 
     Raises:
-        UsageError: it names no model, or cannot be split.
+        UsageError: it names no model, cannot be split, or the version is none.
     """
     from assay import wiring
     from assay.api.command_target import target_of
     from assay.models.paths import user_path
     from assay.records.spec import CampaignSpec, Target
 
-    if (python_engine := target_of(command)) is not None:
+    if (python_engine := target_of(command, engine_version)) is not None:
         return init(folder, CampaignSpec(name=name or folder.name, target=python_engine))
+    if engine_version is not None:
+        raise UsageError(
+            f"--engine-version {engine_version}: the command starts no engine whose versions are told apart",
+            hint="leave it out: flags are read as llama-server's",
+        )
     words = split(command)
     executable, flags = words[0], read_flags(words[1:])
     model = next((flags.pop(key) for key in ("--model", "-m") if key in flags), None)

@@ -27,10 +27,11 @@ def status(folder: Path) -> CampaignState:
     database = folder / "assay.db"
     events = read_events(database) if database.exists() else []
     if not events:  # an empty one is being made by `assay plan`, or was when that was killed
-        raise UsageError(
-            f"{folder} holds no record (assay.db)",
-            hint="write the plan first: `assay init`, then `assay plan`; or see it all at once: `assay demo`",
-        )
+        from assay.api.plan_arrived import awaited
+
+        begun = "write the plan first: `assay init`, then `assay plan`; or see it all at once: `assay demo`"
+        away = "it was planned for another machine, where its record will begin: `assay plan` shows that plan"
+        raise UsageError(f"{folder} holds no record (assay.db)", hint=away if awaited(folder) else begun)
     return fold(events)
 
 
@@ -127,7 +128,7 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     confirmed = state.headline.confirmed
     arm = arm_with(state.spec.target, stack_of(state) if confirmed else [])
     shown = shown_command(state, arm, _artifact_path(folder, state) if confirmed else None)
-    why = not_shown_stable(state, state.stack, ()) if confirmed else None
+    why = (state.headline.not_shown_stable or not_shown_stable(state, state.stack, ())) if confirmed else None
     return render(kind, shown.argv, shown.env, simulated=is_simulated(state), not_shown_stable=why)
 
 

@@ -58,7 +58,7 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
         UsageError: no such model, device or chip, or the layout does not divide the experts.
     """
     from assay import models
-    from assay.api.gpu_process import run_program
+    from assay.api.gpu_process import UNMEASURED, run_program
     from assay.lab.jobs import LAB_PROGRAM, lab_job
     from assay.lab.reports import report
     from assay.lab.shapes import rank_shape
@@ -66,6 +66,7 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
     model = models.load(question.model)
     shapes = {one.name: rank_shape(model, one, question.dtype) for one in question.layouts}
     box = box_here(question.on, question.measured)
+    assumed = _assumed(box) if question.on is None else ""
     rows: list[dict[str, Any]] = []
     problem: MeasurementError | None = None
     notes: list[str] = []
@@ -79,7 +80,7 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
             )
             rows, notes = ran.rows, [f"the lab stopped early: {ran.problem}"] if ran.problem else []
         except MeasurementError as error:
-            problem = error
+            problem = MeasurementError(error.message, hint=f"{error.hint}; `--on h200` calculates without one")
     chips = _chips(box, question.chip, rows)
     found = report(
         model,
@@ -90,7 +91,8 @@ def experts(question: LabQuestion, progress: Progress) -> tuple[LabReport, Measu
         question.routing,
         question.tokens,
         rows,
-        [*notes, *([problem.message] if problem else [])],
+        [*notes, *([problem.message.removeprefix(UNMEASURED)] if problem else [])],
+        assumed,
     )
     if found.points:
         _keep(found.model_dump_json(indent=1), question.results / EXPERTS_RECORD)
@@ -180,6 +182,15 @@ def box_here(on: str | None, measured: Path | None) -> Box:
         return local_box(machine, read(measured, machine.fingerprint))
     kept = cache.path(KEPT_AS + machine.fingerprint)
     return local_box(machine, read(kept, machine.fingerprint) if kept.exists() else None)
+
+
+def _assumed(box: Box) -> str:
+    """Said where this machine has no GPU and none was named."""
+    from assay import wiring
+
+    if wiring.probe().machine().gpus:
+        return ""
+    return f"assumed: no GPU is here and none was named, so this is calculated for {box.name}; --on BOX names another"
 
 
 def _step(model: ModelShape, box: Box, layout: Layout, tokens: int, context: int) -> StepEstimate:

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from assay.records.state import CampaignState
 
 
-def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] = ()) -> dict[str, About]:
+def abouts(
+    state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] = (), elsewhere: str = ""
+) -> dict[str, About]:
     """For each hypothesis of a new plan, by id.
 
     Args:
         state: the campaign, before its plan is recorded.
         plan: what is to be planned.
         earlier: scores of predictions for machines of this class.
+        elsewhere: of a plan made away from its machine: what is said of that in every document.
     """
     from assay.catalogue.about import About
     from assay.plan.corrected import corrected
@@ -43,22 +46,23 @@ def abouts(state: CampaignState, plan: Plan, earlier: Sequence[PredictionScore] 
             cost="" if one.status == "blocked" else cost,
             corrected=known.get(one.id),
             known=frozenset(plan.reasoning.entries),
+            elsewhere=elsewhere,
         )
         for one in plan.hypotheses
     }
 
 
 def _cost(state: CampaignState) -> str:
-    from assay.plan.cost import trial_cost
+    from assay.plan.cost import guessed_launch, trial_cost
     from assay.render.words import duration_words
 
-    cost = trial_cost(state.spec)
+    cost = trial_cost(state.spec, guessed_launch(state.spec, state.model.size_bytes).expected_s)
     load = cost.run_s - cost.launch_s
     return (
         f"Trying it takes about {cost.runs:.0f} launches ({cost.brackets:.2g} brackets, with its share of the "
-        f"baseline's runs), each the server's start and {duration_words(load)} of load: "
-        f"{duration_words(cost.runs * (60 + load))} in all "
-        "if it starts in a minute. `assay next --why` knows better once something was measured."
+        f"baseline's runs), each {duration_words(load)} of load and the server's start, taken for "
+        f"{duration_words(cost.launch_s)}: {duration_words(cost.total_s)} in all. `assay next --why` knows better once "
+        "something was measured."
     )
 
 

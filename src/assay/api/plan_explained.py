@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.records.reasoning import PlanReasoning, Reasoning
+    from assay.records.state import CampaignState
     from assay.records.views import Corrected, Worth
 
 
@@ -25,22 +25,20 @@ class Explained:
     """Its range as verdicts on machines of this class correct it; None while there are none."""
 
 
-def explained(folder: Path, name: str) -> Explained:
-    """Why an entry is planned, blocked or skipped, as recorded when the plan was written.
+def explained(state: CampaignState, name: str) -> Explained:
+    """Why an entry is planned, blocked or skipped, as found when the plan was written.
 
     Raises:
         UsageError: no such entry, or the plan was written by an Assay that kept no reasons.
     """
     from difflib import get_close_matches
 
-    from assay.api.inspect import status
     from assay.plan.corrected import corrected
     from assay.plan.worth import ranked
 
-    state = status(folder)
     if not state.reasoning.entries:
         raise UsageError(
-            f"the plan of {folder} holds no reasons: an earlier Assay wrote it",
+            "the plan holds no reasons: an earlier Assay wrote it",
             hint="plan it again in a new folder (copy assay.toml)",
         )
     thought = state.reasoning.entries.get(name)

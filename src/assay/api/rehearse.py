@@ -29,7 +29,7 @@ def rehearse(
     """Dry-run the planned campaign in memory, many times; nothing is launched and the record is not touched.
 
     Args:
-        folder: the campaign's; it has to be planned.
+        folder: the campaign's; it has to be planned, if only for another machine.
         campaigns: how many worlds are drawn.
         seed: of all draws.
         run_sd: run-to-run noise (0.01 is 1%); the calibration's, or a stated default, when absent.
@@ -40,10 +40,12 @@ def rehearse(
         UsageError: there is no planned campaign in this folder.
     """
     from assay.api.inspect import status
+    from assay.api.plan_elsewhere import planned_elsewhere
     from assay.errors import UsageError
     from assay.rehearsal.outlook import rehearse as rehearsed
 
-    state = status(folder)
+    away = planned_elsewhere(folder)
+    state = away.state if away else status(folder)
     if not state.planned:
         raise UsageError(f"{folder} is not planned yet", hint="`assay plan` writes the hypotheses to rehearse")
     known = _known(state, run_sd, launch_s)

@@ -58,7 +58,6 @@ def tune_moe(question: TuneQuestion, progress: Progress) -> TuneReport:
     shape = rank_shape(models.load(question.model), question.layout, question.dtype)
     limits = ceilings.of(box_here(None, None).device)
     work = question.folder / f"tuning-{question.engine}-E{shape.local_experts}-N{shape.width}-{shape.dtype}"
-    work.mkdir(parents=True, exist_ok=True)
     wanted = sorted(set(question.tokens or TUNED_TOKENS))
     job = tune_job(
         shape,

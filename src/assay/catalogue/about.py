@@ -27,3 +27,5 @@ class About:
     """Whether the model's answers say nothing about quality."""
     cost: str = ""
     """What trying it takes, in a sentence."""
+    elsewhere: str = ""
+    """Of a plan that was made away from its machine: for which, and from what; empty: the machine was here."""

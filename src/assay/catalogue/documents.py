@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -82,6 +83,20 @@ class FolderDocuments:
             found.append(hypothesis)
         return sorted(found, key=lambda hypothesis: (hypothesis.number, hypothesis.id))
 
+    def fingerprints(self) -> dict[str, str]:
+        """SHA-256 of every document, by its file name."""
+        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self._folder.glob("*.md")}
+
+    def withdraw(self, written: Mapping[str, str]) -> None:
+        """Take the documents away that are still as they were written; what a person edited stays.
+
+        Args:
+            written: fingerprints as they were then.
+        """
+        for name, found in self.fingerprints().items():
+            if written.get(name) == found:
+                (self._folder / name).unlink()
+
     def note_verdict(self, hypothesis: Hypothesis, text: str) -> None:
         """Put the verdict between its markers, everything else untouched; a document that is gone stays gone.
 
@@ -98,6 +113,12 @@ class FolderDocuments:
             write_atomically(path, new)
 
 
+def named(document: str) -> str:
+    """The id that a document's file name says."""
+    found = NAME.match(document)
+    return found.group(2) if found else document.removesuffix(".md")
+
+
 def _front(hypothesis: Hypothesis) -> dict[str, Any]:
     values = hypothesis.optimization.model_dump(mode="json", exclude={"mechanism", "rationale", "risk", "predicted"})
     values |= {key: getattr(hypothesis, key) for key in OF_THE_HYPOTHESIS}
@@ -109,8 +130,8 @@ def _front(hypothesis: Hypothesis) -> dict[str, Any]:
 
 
 def _number(path: Path) -> int | None:
-    named = NAME.match(path.name)
-    return int(named.group(1)) or None if named and named.group(1) else None
+    found = NAME.match(path.name)
+    return int(found.group(1)) or None if found and found.group(1) else None
 
 
 def _text(path: Path) -> str:
@@ -124,8 +145,7 @@ def _read(path: Path, number: int) -> Hypothesis:
     place = f"{FOLDER}/{path.name}"
     front = parse(_text(path).replace("\r\n", "\n"), place)
     _refuse_bare_words(front, place)
-    named = NAME.match(path.name)
-    stem = named.group(2) if named else path.stem
+    stem = named(path.name)
     values = {"predicted": UNPREDICTED, **front.values}
     _refuse_unordered(values, front, place)
     _refuse_unreadable_proof(values, front, place)

@@ -40,7 +40,7 @@ def prose(hypothesis: Hypothesis, about: About | None = None) -> str:
     about = about or About()
     parts = [
         f"# {one_line(optimization.title)}",
-        *(f"> {one_line(told)}" for told in _warnings(hypothesis)),
+        *(f"> {one_line(told)}" for told in _warnings(hypothesis, about)),
         _kept_section("Why here", optimization.rationale, list(_why_here(about))),
         _kept_section("What it should do", optimization.mechanism, list(_expected(hypothesis, about))),
         f"## How\n\n{_steps(hypothesis, about)}",
@@ -93,8 +93,10 @@ def _kept(text: str) -> str:
     return STRUCTURE.sub(r"\1\\", text)
 
 
-def _warnings(hypothesis: Hypothesis) -> Iterator[str]:
+def _warnings(hypothesis: Hypothesis, about: About) -> Iterator[str]:
     optimization = hypothesis.optimization
+    if about.elsewhere:
+        yield about.elsewhere
     if optimization.expectation:
         yield optimization.expectation
     if hypothesis.blocked_reason:

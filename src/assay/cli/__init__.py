@@ -30,7 +30,7 @@ COMMANDS = {
     "doctor": ("doctor", "A launch command's flags against the engine's version, before the launch."),
     "explain": ("explain", "Why an engine failed: stage, cause, the line that says so, and what to do."),
     "catalogue": ("catalogue", "Every known optimization: listed, explained, held against a target."),
-    "plan": ("prepare", "Write the improvement documents and the todo."),
+    "plan": ("plan", "Write the improvement documents and the todo."),
     "rehearse": ("rehearse", "The planned campaign dry-run in memory: hours, decisions, power."),
     "run": ("measure", "Carry the campaign on: calibrate, screen, compose, confirm."),
     "status": ("look", "Where the campaign is."),

@@ -30,6 +30,7 @@ def status(folder: Path, as_json: bool) -> None:
     state = api.status(folder)
     left = 0.0 if state.headline else api.remaining_s(state)
     if as_json:
+        from assay.plan.answers_told import untold_answers
         from assay.render.so_far import recorded
 
         on_trial = {
@@ -42,6 +43,7 @@ def status(folder: Path, as_json: bool) -> None:
                 "folder": str(folder),
                 "finished": state.headline is not None,
                 "random_weights": state.spec.target.has_random_weights,
+                "answers_untold": untold_answers(state),
                 "runs": sum(1 for run in state.runs if run.outcome),
                 "spent_s": state.spent_s,
                 "invalid_s": state.invalid_s,

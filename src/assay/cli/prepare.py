@@ -1,4 +1,4 @@
-"""Commands that come before measuring: init, assess, plan."""
+"""Commands that come before planning: init, assess."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
     examples=[
         "assay init --model qwen.gguf --concurrency 16",
         "assay init --command 'llama-server -m qwen.gguf -c 8192 -np 4'",
+        "assay init --engine-version 0.5.9 --command 'sglang serve --model-path GLM-5-NVFP4 --tp 8'",
         "assay init --url http://127.0.0.1:8080",
         "assay init --url https://api.example.com --model llama-3.1-8b --api-key-env TEAM_API_KEY",
         "assay init --folder my-campaign --model embedded",
@@ -48,6 +49,12 @@ MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
     help="With --model: the engine's program, or `embedded`.",
 )
 @click.option("--concurrency", type=CONCURRENCY, show_default="8", help="With --model: requests in flight.")
+@click.option(
+    "--engine-version",
+    metavar="VERSION",
+    show_default="the installed one, else the newest recorded",
+    help="With --command: of an engine on another machine, for the spelling of its flags.",
+)
 @click.option("--name", show_default="the folder's", help="Name of the campaign.")
 def init(
     folder: Path,
@@ -59,6 +66,7 @@ def init(
     model: str | None,
     executable: str | None,
     concurrency: int | None,
+    engine_version: str | None,
 ) -> None:
     """Write a commented assay.toml: the question, declared before anything is measured.
 
@@ -66,13 +74,20 @@ def init(
     workload, objective, budget and error rates stand once the campaign has been planned.
     """
     given = GivenTarget(
-        model=model, launch=launch, url=url, executable=executable, concurrency=concurrency, api_key_env=api_key_env
+        model=model,
+        launch=launch,
+        url=url,
+        executable=executable,
+        concurrency=concurrency,
+        api_key_env=api_key_env,
+        engine_version=engine_version,
     )
     path = write_spec(folder, name or folder.name, given)
     if as_json:
         show_json({"spec": str(path)})
     else:
-        show(f"wrote {path}", "read it, then: assay plan")
+        there = f" --on BOX --engine-version {engine_version}" if engine_version else ""
+        show(f"wrote {path}", f"read it, then: assay plan{there}")
 
 
 def write_spec(folder: Path, name: str, given: GivenTarget) -> Path:
@@ -86,7 +101,7 @@ def write_spec(folder: Path, name: str, given: GivenTarget) -> Path:
         return api.init_from_url(folder, given.url, name=name, model=given.model, api_key_env=given.api_key_env)
     if given.launch:
         try:
-            return api.init_from_command(folder, given.launch, name=name)
+            return api.init_from_command(folder, given.launch, name=name, engine_version=given.engine_version)
         except ValueError as error:  # an open quote, or a value that no field takes
             hint = "quote the whole command once: --command 'llama-server --model FILE.gguf ...'"
             raise UsageError(f"the launch command cannot be read: {error}", hint=hint) from error
@@ -140,76 +155,3 @@ def assess(folder: Path, as_json: bool, machine: Path | None, save: Path | None)
     if found.blocked:
         where = "on that machine" if machine else "here"
         fail_check(f"a campaign cannot run {where} yet", hint="see what was found, listed above", as_json=as_json)
-
-
-@click.command(
-    cls=TeachingCommand,
-    needs="assay.toml, written by `assay init`, and the engine it names.",
-    examples=[
-        "assay plan",
-        "assay plan --folder my-campaign --json",
-        "assay plan --explain mscclpp",
-    ],
-    exits={
-        0: "planned",
-        2: "assay.toml or a document is wrong, or the question changed after it was asked",
-        4: "the engine is missing",
-        6: "the record cannot be read or written",
-    },
-)
-@options.folder
-@options.as_json
-@click.option("--explain", metavar="ENTRY", help="Why this entry is planned, blocked or skipped, with the numbers.")
-def plan(folder: Path, as_json: bool, explain: str | None) -> None:
-    """Write each optimization that applies here up as a document, and the todo.
-
-    Documents that are there already are read back with your edits (priority, approval, cancellation). Flags that the
-    installed engine does not have are blocked now, with the reason, before they cost anything. Starts no server.
-    """
-    from assay.api.plan import assumed_launch_s, shortfall
-
-    state = api.plan(folder)
-    if explain is not None:
-        _explain(folder, explain, as_json=as_json)
-        return
-    items = api.todo(folder)
-    left = api.next_step(folder).remaining_s
-    short = shortfall(state)
-    if as_json:
-        todo = [item.model_dump(mode="json") for item in items]
-        show_json({"todo": todo, "remaining_s": left, "warnings": [short] if short else []})
-        return
-    from assay.render.terminal import todo_table
-    from assay.render.words import duration_words
-
-    show(todo_table(items))
-    documents = "one document" if len(items) == 1 else f"{len(items)} documents"
-    say(f"{documents} in {folder / 'improvements'}; read and edit")
-    if num_passed_over := len(api.passed_over(folder)):
-        say(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all")
-        say("of one entry, with the numbers: assay plan --explain ENTRY")
-    if short:
-        hint = "raise budget.total_s or lower what is named above, in a new folder: this question stands"
-        say(f"warning: {short}\nhint: {hint}")
-    launch_s = assumed_launch_s(state)
-    launches = f", if a launch takes {duration_words(launch_s)}" if launch_s else ""
-    say(f"measuring takes about {duration_words(left)}{launches}: assay run")
-
-
-def _explain(folder: Path, name: str, *, as_json: bool) -> None:
-    from assay.api.plan_explained import explained
-
-    found = explained(folder, name)
-    if as_json:
-        show_json(
-            {
-                **found.reasoning.model_dump(mode="json"),
-                "surroundings": found.plan.surroundings.model_dump(mode="json"),
-                "worth": found.worth.model_dump(mode="json") if found.worth else None,
-                "corrected": found.corrected.model_dump(mode="json") if found.corrected else None,
-            }
-        )
-        return
-    from assay.render.reasoning_view import reasoning_view
-
-    show(reasoning_view(found.reasoning, found.plan, found.worth, found.corrected))

@@ -24,6 +24,7 @@ class GivenTarget:
     executable: str | None
     concurrency: int | None
     api_key_env: str | None = None
+    engine_version: str | None = None
 
     def refuse_contradictions(self) -> None:
         """Refuse what could only be ignored.
@@ -35,6 +36,9 @@ class GivenTarget:
         given = [option for option, value in sources.items() if value is not None]
         if self.api_key_env and not self.url:
             raise UsageError("--api-key-env belongs to --url", hint="add the server's address: --url http://...")
+        if self.engine_version and not self.launch:
+            hint = "add today's launch command: --command '...'"
+            raise UsageError("--engine-version belongs to --command", hint=hint)
         if len(given) > 1 and given != ["--model", "--url"]:
             raise UsageError(f"{' and '.join(given)} contradict each other", hint="give one of them")
         if given and not sources[given[0]]:

@@ -31,7 +31,7 @@ class FlagFinding:
 
 
 Findings = Callable[[Flags, Mapping[str, str]], Sequence[FlagFinding]]
-"""Of a whole configuration: flags and what is added to the environment (`assay.api.plan_facts.findings`)."""
+"""Of a whole configuration: flags and what is added to the environment (`assay.api.plan_findings.findings`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.records.spec import CampaignSpec
+from assay.records.spec import Budget, CampaignSpec
 
 EXPECTED_BRACKETS = 0.45
 """Share of the allowed brackets that an average trial is expected to use: clear cases and hopeless ones stop early.
 In simulated campaigns they used 2.0 to 2.6 of 6 (docs/verdicts.md)."""
+LEAST_CONFIRMED = 2
+"""Brackets of the confirmation that are made though the budget is spent."""
 NO_TIME = (0.0, 0.0, 0.0)
 START_S = {
     "llamacpp": (0.5, 2.0, 10.0),
@@ -70,7 +72,7 @@ def guessed_launch(spec: CampaignSpec, model_bytes: int | None = None) -> Launch
         return LaunchGuess(low_s=0.0, expected_s=LAUNCH_SHARE * most, high_s=most, basis="half of the start timeout")
     reading = [0.0] * 3 if START_S[name] == NO_TIME else [(model_bytes or 0) / rate for rate in READ_BYTES_PER_S]
     low, expected, high = (min(most, start + read) for start, read in zip(START_S[name], reading, strict=True))
-    size = f" and the reading of {model_bytes / 1e9:.2g} GB" if model_bytes and any(reading) else ""
+    size = f" and the reading of {model_bytes / 1e9:.3g} GB" if model_bytes and any(reading) else ""
     return LaunchGuess(low_s=low, expected_s=expected, high_s=high, basis=f"what a start of {name} usually takes{size}")
 
 
@@ -82,6 +84,11 @@ def assumed_run_s(spec: CampaignSpec, model_bytes: int | None = None) -> float:
 def least_calibration_s(spec: CampaignSpec) -> float:
     """Load that the calibration makes at the least; what its launches take comes on top."""
     return (2 * spec.budget.calibration_brackets + 1) * spec.workload.least_load_s
+
+
+def least_runs(budget: Budget) -> int:
+    """Runs from composition to headline of one candidate at the least: both are made though the budget is spent."""
+    return 2 * min(budget.min_brackets, budget.composition_brackets) + 1 + 2 * LEAST_CONFIRMED + 1
 
 
 def trial_cost(spec: CampaignSpec, launch_s: float | None = None) -> TrialCost:

@@ -32,11 +32,12 @@ def _sentences(situation: Situation) -> Iterator[str]:
         yield f"{model.name or model.architecture}: {model.quantization}{size}."
     workload = situation.spec.workload
     yield (
-        f"{workload.concurrency} requests in flight, prompts of {_span(workload.prompt_tokens)} and answers of "
+        f"{workload.concurrency:,} requests in flight, prompts of {_span(workload.prompt_tokens)} and answers of "
         f"{_span(workload.output_tokens)} tokens{_prefix(workload)}."
     )
     if situation.step is not None:
         yield from _step(situation.step)
+        yield from _too_short(workload, situation)
 
 
 def _prefix(workload: Workload) -> str:
@@ -103,6 +104,18 @@ def _step(step: TargetStep) -> Iterator[str]:
         )
     if point.prompt_share:
         yield f"Prompts take {point.prompt_share:.0%} of the time."
+
+
+def _too_short(workload: Workload, situation: Situation) -> Iterator[str]:
+    """What to know of a run that is over before its first answers are: its streams stay in step from first to last."""
+    assert situation.step is not None
+    answer_s = sum(workload.output_tokens) / 2 * situation.step.point.decode.time_s.mid
+    most_s = workload.warmup_max_s + workload.windows * workload.window_s
+    if answer_s > most_s and situation.build.engine != "rehearsal":  # whose time is scaled
+        yield (
+            f"An answer takes about {answer_s:.0f} s at that, and a run loads the server for {most_s:.3g} s at most: "
+            "prompts and answers would not mix as they do in service; raise workload.warmup_max_s and window_s."
+        )
 
 
 def _span(bounds: tuple[int, int]) -> str:

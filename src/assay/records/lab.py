@@ -74,6 +74,10 @@ class LabReport(Frozen):
     tiles: list[TileFit] = Field(default_factory=list)
     missing: list[str] = Field(default_factory=list)
     """What could not be measured, and why."""
+    assumed: str = ""
+    """That the device is none that is here or was named, where that is so."""
+    notes: list[str] = Field(default_factory=list)
+    """What to know of the floors."""
 
 
 class TileFit(Frozen):

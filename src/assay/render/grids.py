@@ -25,3 +25,21 @@ def bullets(sentences: Iterable[str]) -> Table:
     for sentence in sentences:
         grid.add_row("-", Text(sentence))
     return grid
+
+
+def labelled(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names on the left, a sentence beside each."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, min_width=11)
+    grid.add_column(overflow="fold")
+    for name, sentence in rows:
+        grid.add_row(Text(name), Text(sentence))
+    return grid
+
+
+def bar(share: float, width: int) -> str:
+    """At least a sliver of what is above zero, so that nothing is hidden."""
+    if share <= 0:
+        return ""
+    eighths = max(1, round(8 * width * min(share, 1.0)))
+    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]

@@ -22,10 +22,12 @@ def lab_view(found: LabReport) -> RenderableType:
     parts: list[RenderableType] = [
         Text(f"experts of {found.model} on {found.device}{f' ({about})' if about else ''}", style="bold")
     ]
+    parts += [Text(found.assumed, style="yellow")] if found.assumed else []
     parts += [Text(f"  {name}: {words}, one rank, one layer") for name, words in found.shapes.items()]
     parts += [Text(f"  {name}: {words}") for name, words in found.ceilings.items()]
     parts += [Text(""), Text("tiles that engines choose, and where they can be had", style="bold"), _tiles(found)]
     parts += [Text(f"not measured: {words}", style="yellow") for words in found.missing]
+    parts += [Text(words) for words in found.notes]
     for layout in found.shapes:
         points = [one for one in found.points if one.layout == layout]
         title = f"{layout}: microseconds (share of the floor), cold cache" if points else f"{layout}: floors"
