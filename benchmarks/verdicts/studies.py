@@ -99,6 +99,11 @@ def errors() -> list[Cell]:
     return []
 
 
+def falls() -> list[Cell]:
+    """Nor here (`benchmarks.verdicts.soak_falls`)."""
+    return []
+
+
 STUDIES = {
     "nulls": nulls,
     "power": power,
@@ -107,4 +112,5 @@ STUDIES = {
     "guards": guards,
     "leaks": leaks,
     "errors": errors,
+    "falls": falls,
 }

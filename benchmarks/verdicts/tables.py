@@ -16,6 +16,7 @@ from benchmarks.verdicts.looks import runs_of_screen, screen
 from benchmarks.verdicts.ours import Cell, Played, Stage
 from benchmarks.verdicts.rivals import Decided, best_of_sweep, keep_and_confirm
 from benchmarks.verdicts.soak_errors import SHARES, ended
+from benchmarks.verdicts.soak_falls import FALLS, fallen
 from benchmarks.verdicts.studies import (
     MULTIPLES,
     POWER_BOXES,
@@ -43,6 +44,7 @@ MOST_POWER = 0.995
 """More is not asked of the fixed design, where every one of our campaigns found it."""
 LOOK_CANDIDATES = 8
 SOAKED_ARMS = 4000
+FALLEN_CAMPAIGNS = 1000
 LEAK_SERVERS, LEAK_LOOKS = 2000, (24, 60)
 """A quick soak of four seconds has 24 samples and more, one of ten seconds or more about 60."""
 GUARD_CANDIDATES = 1000
@@ -279,6 +281,18 @@ def errors(kept: Kept) -> str:  # noqa: ARG001 - the shape of a table
     return table([*head, "by one failed request alone, %"], rows)
 
 
+def falls(kept: Kept) -> str:  # noqa: ARG001 - the shape of a table
+    """What becomes of candidates that fall in their soaks."""
+    rows = []
+    for own, base in FALLS:
+        found = fallen(own, base, FALLEN_CAMPAIGNS)
+        shares = [share(found.kinds[kind], FALLEN_CAMPAIGNS) for kind in ("unstable", "undecided", "adopted")]
+        made = f"{found.soaks / FALLEN_CAMPAIGNS:.1f}"
+        rows.append([f"{100 * own:g}%", f"{100 * base:g}%", *shares, made, f"{100 * own:g}"])
+    head = ["the arm falls in", "its reference", "unstable, %", "undecided, %", "adopted, %", "soaks of both"]
+    return table([*head, "unstable by one fall alone, %"], rows)
+
+
 TABLES: dict[str, tuple[str, Callable[[Kept], str]]] = {
     "nulls": ("nulls", nulls),
     "power": ("power", power),
@@ -289,5 +303,6 @@ TABLES: dict[str, tuple[str, Callable[[Kept], str]]] = {
     "guards": ("guards", guards),
     "leaks": ("leaks", leaks),
     "errors": ("errors", errors),
+    "falls": ("falls", falls),
 }
 """Name in the document: the study that it needs, and who writes it."""

@@ -32,7 +32,9 @@ def tiny_spec(**changes: object) -> CampaignSpec:
     """Runs of about two seconds whose trials end by their budget of brackets, never by what was measured."""
     fields: dict[str, object] = {
         "name": "tiny",
-        "target": Target(model="embedded", executable="embedded", flags={"--ctx-size": 1024, "--parallel": 2}),
+        "target": Target(
+            model="embedded", executable="embedded", flags={"--ctx-size": 1024, "--parallel": 2, "--threads": 1}
+        ),
         "workload": Workload(
             concurrency=2,
             input_tokens=(4, 6),
@@ -72,6 +74,18 @@ def make_campaign(folder: Path, spec: CampaignSpec, entries: dict[str, str]) -> 
     for name, flags in entries.items():
         write_entry(folder, name, flags)
     api.init(folder, spec)
+    return folder
+
+
+def make_whole_campaign(folder: Path) -> Path:
+    """With every kind of outcome that needs no statistics; the same runs whenever it is carried out."""
+    entries = {
+        "no-such-flag": '{ "--flag-that-never-was" = 3 }',
+        "cannot-start": '{ "--cache-type-v" = "q8_0", "--flash-attn" = "off" }',
+        "null-poll": '{ "--poll" = 50 }',
+    }
+    make_campaign(folder, tiny_spec(), entries)
+    write_entry(folder, "wrong", '{ "--override-kv" = "llama.rope.freq_base=float:10" }', numerics="exact")
     return folder
 
 

@@ -15,17 +15,12 @@ from tests.contract.campaigns import (
     assert_verified,
     completed,
     kills_wanted,
-    make_campaign,
+    make_whole_campaign,
     servers_of,
     start_assay,
-    tiny_spec,
 )
 
 pytestmark = pytest.mark.slow
-ENTRIES = {
-    "null-batch": '{ "--batch-size" = 512 }',
-    "fails": '{ "--cache-type-v" = "q8_0", "--flash-attn" = "off" }',
-}
 
 
 def finish(folder: Path) -> None:
@@ -56,18 +51,18 @@ def assert_no_server_stays(folder: Path) -> None:
     assert not alive, alive
 
 
-def test_killed_at_random_moments_it_verifies_leaves_no_server_and_ends_with_the_same_runs(tmp_path: Path) -> None:
+def test_killed_at_random_moments_it_verifies_leaves_no_server_and_ends_with_the_same_runs(
+    finished: Path, tmp_path: Path
+) -> None:
     wanted = kills_wanted(2)
     rng = random.Random(20261130)
-    undisturbed = make_campaign(tmp_path / "undisturbed", tiny_spec(), ENTRIES)
-    finish(undisturbed)
-    expected = completed(undisturbed)
+    expected = completed(finished)
     assert len(expected) >= 7
 
     kills, campaign = 0, 0
     while kills < wanted:
         campaign += 1
-        folder = make_campaign(tmp_path / f"killed-{campaign}", tiny_spec(), ENTRIES)
+        folder = make_whole_campaign(tmp_path / f"killed-{campaign}")
         while kills < wanted and kill_at(folder, rng.uniform(0.2, 6.0)):
             kills += 1
             assert_no_server_stays(folder)

@@ -25,7 +25,7 @@ from assay.testing import engine_conformance as conformance
 
 pytestmark = pytest.mark.slow
 TARGET = Target(model=EMBEDDED, executable=EMBEDDED)
-SMALL: Flags = {"--ctx-size": 1024, "--parallel": 2}
+SMALL: Flags = {"--ctx-size": 1024, "--parallel": 2, "--threads": 1}
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ function look(frame) {
     charts: [...page.querySelectorAll("svg")].filter(s => s.getBoundingClientRect().height > 40).length,
     links: links.length, broken: links.filter(h => !h.startsWith("#") || !page.getElementById(h.slice(1))),
     fetched: frame.contentWindow.refused,
+    split: [...page.querySelectorAll(".flag")].filter(f => f.getClientRects().length > 1).map(f => f.textContent),
     crossing: [...page.querySelectorAll("svg")].flatMap(crossings),
   };
 }
@@ -87,7 +88,7 @@ def seen_in_a_browser(html: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def assert_drawn_whole(html: str, folder: Path, num_charts: int) -> list[dict[str, Any]]:
-    """No page is wider than its window, breaks a link, fetches anything, or draws words over others."""
+    """No page is wider than its window, breaks a link or a flag, fetches anything, or draws words over others."""
     pages = seen_in_a_browser(html, folder)
     assert [page["width"] for page in pages] == list(WIDTHS)
     for page in pages:
@@ -96,6 +97,7 @@ def assert_drawn_whole(html: str, folder: Path, num_charts: int) -> list[dict[st
         assert page["broken"] == []
         assert page["fetched"] == []
         assert page["crossing"] == []
+        assert page["split"] == []
     return pages
 
 
@@ -113,7 +115,8 @@ def test_the_report_is_drawn_whole_offline_and_never_scrolls_sideways(name: str,
 
 def test_a_page_that_is_too_wide_fetches_leads_nowhere_or_overlaps_would_be_found(tmp_path: Path) -> None:
     chart = '<svg viewBox="0 0 100 50"><text x="9" y="20">one</text><text x="12" y="22">two</text></svg>'
-    html = f'<head></head><div style="width:2000px">x</div><a href="#gone">y</a><img src="{OUTSIDE}">{chart}'
+    flag = '<div style="width:60px"><span class="flag">--ctx-size-of-all</span></div>'
+    html = f'<head></head><div style="width:2000px">x</div><a href="#gone">y</a><img src="{OUTSIDE}">{chart}{flag}'
 
     (narrow, _) = seen_in_a_browser(html, tmp_path)
 
@@ -121,3 +124,4 @@ def test_a_page_that_is_too_wide_fetches_leads_nowhere_or_overlaps_would_be_foun
     assert narrow["broken"] == ["#gone"]
     assert narrow["fetched"] == [OUTSIDE]
     assert narrow["crossing"] == ["one / two"]
+    assert narrow["split"] == ["--ctx-size-of-all"]

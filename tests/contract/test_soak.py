@@ -69,14 +69,14 @@ def spec(folder: Path) -> CampaignSpec:
     )  # fmt: skip
 
 
-def soaked(bench: Bench, name: str | None, run_id: str = "", *, is_reference: bool = False) -> RunOutcome:
+def soaked(bench: Bench, name: str | None, run_id: str = "") -> RunOutcome:
     target = bench.state.spec.target
     deltas = [one for one in bench.state.hypotheses if one.id == name]
     return make_run(
         bench,
         RunIntent(
             run_id=run_id or f"r-{name}", purpose=Purpose.COMPOSITION, series="composition:test",
-            candidate=None if is_reference else name,
+            candidate=name,
             arm=arm_with(target, deltas) if deltas else baseline_arm(target), seed=1, why="test", soak_s=SOAK_S,
         ),
     )  # fmt: skip
@@ -107,20 +107,14 @@ def test_a_slow_leak_is_seen_as_growing_memory_and_what_was_measured_counts(benc
     assert {trend.begin_bytes, trend.end_bytes} <= set(looks["bytes"]["server"])
 
 
-def test_a_crash_that_only_comes_later_is_a_failed_run_that_says_when(bench: Bench) -> None:
+def test_what_crashes_in_its_soak_keeps_what_was_measured_and_says_what_it_died_of_and_when(bench: Bench) -> None:
     outcome = soaked(bench, "crash")
-
-    assert outcome.status is RunStatus.FAILED
-    assert outcome.failure is not None
-    assert str(outcome.failure.cause) == "illegal-memory-access"
-    assert "into a soak at peak load" in outcome.reason
-
-
-def test_a_reference_that_crashes_in_its_soak_keeps_what_was_measured_and_says_what_it_died_of(bench: Bench) -> None:
-    outcome = soaked(bench, "crash", "r-reference", is_reference=True)
 
     assert outcome.status is RunStatus.OK
     assert outcome.measures is not None
+    assert outcome.failure is not None
+    assert str(outcome.failure.cause) == "illegal-memory-access"
+    assert "into a soak at peak load" in outcome.reason
     assert outcome.soak is not None
     assert not outcome.soak.passed
     assert outcome.soak.died.startswith("illegal-memory-access at stage under-load: ")
@@ -181,8 +175,10 @@ def test_a_server_that_fell_in_a_soak_is_not_saved_by_ctrl_c(bench: Bench) -> No
 
     [run] = [one for one in bench.state.runs if one.intent.run_id == "r-fell"]
     assert run.outcome is not None
-    assert run.outcome.status is RunStatus.FAILED
-    assert run.outcome.measures is None
+    assert run.outcome.failure is not None
+    assert run.outcome.soak is not None
+    assert run.outcome.soak.died
+    assert run.outcome.soak.passed is False
 
 
 class Copying(QuietProgress):

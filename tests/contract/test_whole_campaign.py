@@ -19,27 +19,9 @@ from tests.contract.campaigns import (
     servers_of,
     start_assay,
     tiny_spec,
-    write_entry,
 )
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = make_campaign(
-        tmp_path_factory.mktemp("campaign") / "whole",
-        tiny_spec(),
-        {
-            "no-such-flag": '{ "--flag-that-never-was" = 3 }',
-            "cannot-start": '{ "--cache-type-v" = "q8_0", "--flash-attn" = "off" }',
-            "null-poll": '{ "--poll" = 50 }',
-        },
-    )
-    write_entry(folder, "wrong", '{ "--override-kv" = "llama.rope.freq_base=float:10" }', numerics="exact")
-    with QuietProgress() as progress:
-        api.run(folder, progress)
-    return folder
 
 
 def test_a_flag_the_build_does_not_have_is_blocked_without_a_run(finished: Path) -> None:

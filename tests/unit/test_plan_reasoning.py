@@ -231,3 +231,10 @@ def test_versions_are_compared_as_pip_does_and_what_is_none_is_unknown(
     version: str, specifier: str, inside: bool | None
 ) -> None:
     assert within(version, specifier) is inside
+
+
+def test_an_option_of_trtllms_file_is_no_unknown_flag_of_a_recorded_version() -> None:
+    plan = applied(TargetQuestion(engine="trtllm", model="llama-3.1-8b", on="h200"))
+
+    assert thought("kv-fp8", plan).outcome == "planned"
+    assert not [one for one in plan.reasoning.entries.values() if "has no flag --config." in one.reason]

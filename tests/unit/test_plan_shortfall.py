@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.api.plan import plan, shortfall
+from assay.api.plan import plan
+from assay.api.plan_budget import shortfall
 
 QUESTION = """
 [target]

@@ -103,3 +103,20 @@ def test_every_campaign_ends_with_a_verdict_for_every_candidate_or_says_what_sto
         if journal.state.headline.confirmed:
             assert journal.state.headline.effect is not None
             assert journal.state.headline.effect.low > 0
+
+
+def test_no_campaign_overruns_its_budget_where_all_runs_take_the_same_time() -> None:
+    """Runs of 10 s, from just below what calibration, one composition and the shortest confirmation take (15 runs)."""
+    gains = {"one": 0.3, "two": 0.2, "three": 0.15, "four": 0.1}
+    over = []
+    for total_s in range(150, 450, 60):
+        budget = Budget(total_s=total_s, calibration_brackets=2, max_brackets=3, confirmation_brackets=2)
+        journal = start(
+            [hypothesis(name, number) for number, name in enumerate(gains, start=1)], CampaignSpec(budget=budget)
+        )
+        drive(journal, World(effects=gains, run_sd=0.005))
+        over.append(journal.state.charged_s - total_s)
+        late = [verdict for verdict in journal.state.verdicts.values() if verdict.cause == "budget"]
+        assert all("the budget ended before it was" in verdict.reason for verdict in late)
+
+    assert max(over) <= 0.0

@@ -43,6 +43,11 @@ def drawn(part: RenderableType, width: int = 80) -> str:
     return stream.getvalue()
 
 
+def wide(chart: str) -> str:
+    """Of a chart that is drawn for two widths."""
+    return chart.partition('<svg class="narrow"')[0]
+
+
 def views() -> dict[str, RenderableType]:
     shown: dict[str, RenderableType] = {f"bench-{name}": bench_view(one) for name, one in RESULTS.items()}
     shown |= {f"sweep-{name}": sweep_view(one) for name, one in SWEEPS.items()}
@@ -193,7 +198,7 @@ def test_the_page_of_a_load_test_has_its_numbers_charts_and_gates() -> None:
         "3,412 output tokens/s; median TTFT 409 ms, median TPOT 18.2 ms. Load: poisson arrivals at 25/s." in page.text
     )
     assert "TTFT from intended, ms" in page.text
-    assert bench_html(made.open_loop()).count("<svg") == 5
+    assert bench_html(made.open_loop()).count("<svg") == 2 * 5
     assert "0 of 812 requests failed" in page.text
 
 
@@ -217,20 +222,22 @@ def test_text_from_a_server_is_never_markup() -> None:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_charts_stay_in_their_frame(name: str) -> None:
-    for chart in bench_charts(RESULTS[name]).values():
+    drawn_charts = [chart for both in bench_charts(RESULTS[name]).values() for chart in both.split("</svg>") if chart]
+    for chart in drawn_charts:
+        width = 358 if chart.startswith('<svg class="narrow"') else 760
         places = [float(x) for x in re.findall(r'\b(?:x|x1|x2|cx)="([\d.-]+)"', chart)]
         points = [
             float(point.split(",")[0]) for each in re.findall(r'points="([^"]*)"', chart) for point in each.split()
         ]
-        assert all(0 <= x <= 760 for x in places + points)
+        assert all(0 <= x <= width for x in places + points)
 
 
 def test_the_measured_windows_are_shaded_where_they_were() -> None:
     windows = measured_windows(made.result())
 
     assert windows == [(6.0, 16.0), (16.0, 26.0), (26.0, 36.0)]
-    assert bench_charts(made.result())["throughput"].count('class="band"') == 3
-    assert bench_charts(made.result())["throughput"].count('class="level"') == 3
+    assert wide(bench_charts(made.result())["throughput"]).count('class="band"') == 3
+    assert wide(bench_charts(made.result())["throughput"]).count('class="level"') == 3
 
 
 def test_a_slow_start_does_not_press_the_measured_windows_flat() -> None:
@@ -251,15 +258,15 @@ def with_first_tokens(every: int, silent: range = range(0)) -> list[SeriesPoint]
 
 
 def test_sparse_first_tokens_are_dots_on_one_line_and_not_dashes() -> None:
-    chart = bench_charts(made.result(series=with_first_tokens(every=4)))["ttft"]
+    chart = wide(bench_charts(made.result(series=with_first_tokens(every=4)))["ttft"])
 
     assert chart.count('<polyline class="line baseline"') == 1
     assert chart.count('class="median baseline"') == 30
 
 
 def test_the_line_of_first_tokens_breaks_where_none_came_for_unusually_long() -> None:
-    stalled = bench_charts(made.result(series=with_first_tokens(every=4, silent=range(40, 80))))["ttft"]
-    dense = bench_charts(made.result(series=with_first_tokens(every=1)))["ttft"]
+    stalled = wide(bench_charts(made.result(series=with_first_tokens(every=4, silent=range(40, 80))))["ttft"])
+    dense = wide(bench_charts(made.result(series=with_first_tokens(every=1)))["ttft"])
 
     assert stalled.count('<polyline class="line baseline"') == 2
     assert (dense.count('<polyline class="line baseline"'), dense.count('class="median baseline"')) == (1, 0)
@@ -279,14 +286,14 @@ def test_nothing_is_drawn_of_nothing() -> None:
 
 
 def test_the_curve_of_a_sweep_names_every_valid_load_and_marks_the_knee() -> None:
-    chart = sweep_charts(made.sweep())["users"]
+    chart = wide(sweep_charts(made.sweep())["users"])
 
     assert re.findall(r'class="key note[^"]*"[^>]*>([^<]+)<', chart) == ["1", "4", "16", "64, the knee"]
     assert chart.count('class="dot stack"') == 1
 
 
 def test_names_of_crowded_points_never_touch() -> None:
-    chart = sweep_charts(made.sweep(tuple(range(1, 40)), None))["users"]
+    chart = wide(sweep_charts(made.sweep(tuple(range(1, 40)), None))["users"])
     found = re.findall(r'class="key note[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]+)<', chart)
     boxes = [(float(x), float(y), float(x) + 6.2 * len(words)) for x, y, words in found]
 

@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assay.render import svg
-from assay.render.svg_canvas import LABEL_RIGHT, LETTER, PLOT_LEFT, PLOT_RIGHT, fit, rounded
+from assay.render.svg_canvas import LETTER, NARROW, fit, rounded
+from assay.render.svg_rows import LABEL_RIGHT, PLOT_LEFT, PLOT_RIGHT
 
 PERCENT = st.floats(-99, 1000, allow_nan=False)
 
@@ -29,6 +30,31 @@ def test_every_interval_is_drawn_inside_the_plot(bounds: list[list[float]]) -> N
     for value in re.findall(r'(?:x1|x2|cx)="([\d.-]+)"', chart):
         assert PLOT_LEFT - 0.1 <= float(value) <= PLOT_RIGHT + 0.1
     assert chart.count('class="point"') == len(rows)
+
+
+def test_on_a_narrow_canvas_names_stand_above_what_is_drawn_and_nothing_leaves_the_frame() -> None:
+    name, width = "a-name-that-is-much-longer-than-any-label-can-be-shown", NARROW.width
+    dots = [svg.Dot(x=x, y=80 + x, kind="baseline", title=f"r{x}") for x in range(40)]
+    charts = [
+        svg.intervals(
+            [svg.Row(label=name, low=-90, middle=5, high=900), svg.Row(label="b", note="no")], "t", canvas=NARROW
+        ),
+        svg.waterfall(
+            [svg.Bar(label=name, start=0, end=100, kind="total", words="86.1 output tokens/s")], "t", canvas=NARROW
+        ),
+        svg.runs(
+            dots, "t", "tokens/s", breaks=[(m, "pause of 9 h 00 min left out") for m in (3, 5, 38)], canvas=NARROW
+        ),
+        svg.cumulative([(name, "stack", [float(i) for i in range(99)])], "t", "ms", canvas=NARROW),
+    ]
+    for chart in charts:
+        assert f'class="narrow" viewBox="0 0 {width:.0f} ' in chart
+        assert all(0 <= float(x) <= width for x in re.findall(r'\b(?:x|x1|x2|cx)="([\d.-]+)"', chart))
+        for x, anchor, words in re.findall(r'<text[^>]* x="([\d.]+)"[^>]*anchor="(start|end)">([^<]*)', chart):
+            left = float(x) - (LETTER * len(words) if anchor == "end" else 0)
+            assert -1 <= left <= left + LETTER * len(words) <= width + 1, words
+    [label], [point] = places(charts[0], "text", "label")[:1], re.findall(r'cy="([\d.]+)"', charts[0])
+    assert label[1] < float(point)
 
 
 def test_twenty_five_rows_with_long_names_do_not_touch() -> None:

@@ -11,6 +11,8 @@ from assay.plan.todo import todo
 from assay.records.verdict import VerdictKind
 from assay.records.views import NextStep, Verification
 from assay.render import terminal
+from assay.render.report import report_markdown
+from assay.render.soak_facts import growth_note
 from assay.testing.sample_state import sample_state, sample_variants
 
 VARIANTS = sample_variants()
@@ -72,7 +74,7 @@ def test_a_wide_terminal_also_shows_tier_and_reason_without_the_effect_again() -
 
 def test_reasons_quote_the_engines_line_once_and_leave_out_what_was_adopted() -> None:
     text = " ".join(drawn(terminal.reasons(sample_state()), 300).split())
-    assert "mlock-everything: blocked: unknown-flag. unknown-flag at stage arguments: error: invalid argument" in text
+    assert "mlock-everything: blocked: unknown-flag: at stage arguments: error: invalid argument" in text
     assert text.count("error: invalid argument: --mlock-all") == 1
     assert "it will be disabled" in text
     assert "parallel-slots: adopted" not in text
@@ -111,3 +113,24 @@ def test_a_simulated_campaign_is_labelled_in_every_view() -> None:
     for view in (terminal.verdict_table, terminal.headline_panel, lambda s: terminal.status_view(s, 0.0)):
         assert "SIMULATED" in drawn(view(rehearsed))
         assert "SIMULATED" not in drawn(view(state))
+
+
+def test_a_headline_that_speaks_of_growing_memory_is_told_what_that_means_and_others_are_not() -> None:
+    state = sample_state()
+    assert state.headline is not None
+    said = (
+        f"{state.headline.sentence}; memory of the server grows (+393 MiB/min [+298, +489]), as its reference's does."
+    )
+
+    def note(flags: dict[str, int]) -> str:
+        headline = state.headline.model_copy(update={"sentence": said, "flags": flags})
+        return growth_note(state.model_copy(update={"headline": headline}))
+
+    assert growth_note(state) == ""
+    assert "the change is not to blame" in note({})
+    assert "--cache-ram, 8 GiB unless set" in note({"--ctx-size": 4096})
+    assert "--cache-ram" not in note({"--cache-ram": 0})
+    assert note({}) in report_markdown(
+        state.model_copy(update={"headline": state.headline.model_copy(update={"sentence": said, "flags": {}})}),
+        launch_commands={},
+    )

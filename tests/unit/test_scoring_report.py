@@ -8,8 +8,9 @@ import re
 import pytest
 
 from assay.records.state import CampaignState
+from assay.render import svg
 from assay.render.report import report_html, report_markdown
-from assay.render.scoring_chart import calibration
+from assay.render.scoring_chart import calibration_rows
 from assay.render.scoring_facts import scoring
 from assay.testing.sample_state import sample_state, sample_variants
 from tests.unit.simulated_world import hypothesis, start
@@ -89,7 +90,7 @@ def test_before_the_first_verdict_there_is_nothing_to_say() -> None:
     state = start([hypothesis("a")]).state
 
     assert scoring(state).rows == scoring(state).left == []
-    assert calibration(state, "title") == ""
+    assert svg.intervals(calibration_rows(state), "title") == ""
     assert "No predicted range can be scored yet" in report_html(state, launch_commands={}, latencies=None)
     assert "No prediction can be scored yet" in report_markdown(state, launch_commands={})
 
@@ -97,7 +98,7 @@ def test_before_the_first_verdict_there_is_nothing_to_say() -> None:
 def test_what_is_left_is_listed_with_its_corrected_range_and_framed_in_the_plot() -> None:
     state = tried(0.3, left=2)
     rows = scoring(state).left
-    chart = calibration(state, "title")
+    chart = svg.intervals(calibration_rows(state), "title")
 
     assert [row.hypothesis for row in rows] == ["e9", "e8"]
     assert all(row.predicted != row.corrected for row in rows)
@@ -106,7 +107,7 @@ def test_what_is_left_is_listed_with_its_corrected_range_and_framed_in_the_plot(
 
 
 def test_the_plot_has_a_row_for_every_measured_prediction_the_highest_first() -> None:
-    chart = calibration(tried(0.5, count=5), "title")
+    chart = svg.intervals(calibration_rows(tried(0.5, count=5)), "title")
     labels = re.findall(r'class="label"[^>]*>(e\d)<', chart)
 
     assert labels == ["e4", "e3", "e2", "e1", "e0"]

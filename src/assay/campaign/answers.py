@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 
 from assay.plan.series import A_A
@@ -16,6 +17,24 @@ from assay.stats.agreement import below_floor_p_value, more_disagreement_p_value
 
 CONTEXT_TOKENS = 16
 """Length of the fixed prefix before each probed token."""
+NOTICED_LOSS = 0.5
+"""Share of the answers that the baseline keeps of its own: a test that would not notice its loss tells nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What was compared in one place, and what the baseline's comparisons with itself gave there."""
+
+    where: str
+    agreed: int
+    probes: int
+    natural_bad: int
+    natural_n: int
+
+    @property
+    def kept(self) -> float:
+        """Share of its own answers that the baseline keeps from run to run."""
+        return 1 - self.natural_bad / self.natural_n if self.natural_n else 1.0
 
 
 def ask(server: Server, quality: Quality) -> list[int]:
@@ -83,31 +102,61 @@ def judge(check: AnswerCheck, numerics: Numerics, quality: Quality, state: Campa
     return f"{said}; {RANDOM_WEIGHTS}" if said and state.spec.target.has_random_weights else said
 
 
-def _difference(check: AnswerCheck, numerics: Numerics, quality: Quality, state: CampaignState) -> str | None:
+def untold(check: AnswerCheck, numerics: Numerics, quality: Quality, state: CampaignState) -> str | None:
+    """Where the comparison tells nothing, because the baseline keeps too little of its own answers; None where it does.
+
+    It tells something where it would notice that an arm had lost half of what the baseline keeps (`NOTICED_LOSS`), and
+    where it did notice something.
+    """
+    blind = [part for part in _parts(check, state) if not _notices(part, numerics, quality)]
+    return "; ".join(_why_untold(part) for part in blind) or None
+
+
+def _notices(part: _Part, numerics: Numerics, quality: Quality) -> bool:
+    half = int(part.probes * part.kept * (1 - NOTICED_LOSS))
+    return _p_value(part, min(half, part.agreed), numerics, quality) < quality.alpha
+
+
+def _why_untold(part: _Part) -> str:
+    said = f"answers {part.where} could not be compared"
+    if not part.natural_n:
+        return f"{said}: the baseline was not compared with itself"
+    kept = f"the baseline keeps {'only ' if part.natural_bad else ''}{100 * part.kept:.0f}% of its own from run to run"
+    return f"{said}: {kept} ({part.natural_n - part.natural_bad:,} of {part.natural_n:,}), {part.probes:,} were asked"
+
+
+def _parts(check: AnswerCheck, state: CampaignState) -> Iterator[_Part]:
     alone, alone_n, loaded, loaded_n = natural(state)
-    parts = [("alone", check.agreed, check.probes, alone, alone_n)]
+    yield _Part(where="alone", agreed=check.agreed, probes=check.probes, natural_bad=alone, natural_n=alone_n)
     if check.under_load_agreed is not None and check.under_load_probes:
-        parts.append(("under load", check.under_load_agreed, check.under_load_probes, loaded, loaded_n))
-    for where, agreed, probes, natural_bad, natural_n in parts:
-        if numerics == "exact":
-            p_value = more_disagreement_p_value(probes - agreed, probes, natural_bad, natural_n)
-            if p_value < quality.alpha:
-                return (
-                    f"{probes - agreed} of {probes} next tokens differ {where}; the baseline differs from itself in "
-                    f"{natural_bad} of {natural_n} (p = {p_value:.2g})"
-                )
+        agreed, probes = check.under_load_agreed, check.under_load_probes
+        yield _Part(where="under load", agreed=agreed, probes=probes, natural_bad=loaded, natural_n=loaded_n)
+
+
+def _p_value(part: _Part, agreed: int, numerics: Numerics, quality: Quality) -> float:
+    """Of so many agreements, by the test that the promise of an arm asks for."""
+    if numerics == "exact":
+        return more_disagreement_p_value(part.probes - agreed, part.probes, part.natural_bad, part.natural_n)
+    return below_floor_p_value(agreed, part.probes, quality.min_agreement, part.natural_bad, part.natural_n)
+
+
+def _difference(check: AnswerCheck, numerics: Numerics, quality: Quality, state: CampaignState) -> str | None:
+    for part in _parts(check, state):
+        p_value = _p_value(part, part.agreed, numerics, quality)
+        if p_value >= quality.alpha:
             continue
-        p_value = below_floor_p_value(agreed, probes, quality.min_agreement, natural_bad, natural_n)
-        if p_value < quality.alpha:
+        if numerics == "exact":
             return (
-                f"only {agreed} of {probes} next tokens stay the same {where} ({100 * agreed / probes:.0f}%, "
-                f"{_asked(quality.min_agreement, natural_bad, natural_n)}, p = {p_value:.2g})"
+                f"{part.probes - part.agreed} of {part.probes} next tokens differ {part.where}; the baseline differs "
+                f"from itself in {part.natural_bad} of {part.natural_n} (p = {p_value:.2g})"
             )
+        return (
+            f"only {part.agreed} of {part.probes} next tokens stay the same {part.where} "
+            f"({100 * part.agreed / part.probes:.0f}%, {_asked(quality.min_agreement, part)}, p = {p_value:.2g})"
+        )
     return None
 
 
-def _asked(floor: float, natural_bad: int, natural_n: int) -> str:
+def _asked(floor: float, part: _Part) -> str:
     asked = f"{100 * floor:.0f}% asked"
-    if not natural_bad:
-        return asked
-    return f"{asked} of the {100 * (1 - natural_bad / natural_n):.0f}% that the baseline keeps of its own"
+    return f"{asked} of the {100 * part.kept:.0f}% that the baseline keeps of its own" if part.natural_bad else asked

@@ -20,12 +20,14 @@ from assay.campaign.soak import soak
 from assay.errors import MeasurementError
 from assay.plan.arms import build_for
 from assay.plan.series import A_A
+from assay.plan.soaking import peak
 from assay.ports import CachesOnRequest, ForeignServer, LaunchFailed, Server
 from assay.records.event import EventKind
 from assay.records.failure import Cause
 from assay.records.hypothesis import Numerics
 from assay.records.load import LoadRequest, LoadResult
 from assay.records.run import AnswerCheck, Failure, Gate, RunIntent, RunOutcome, RunStatus
+from assay.records.soak import Soak
 from assay.records.spec import Workload
 from assay.records.state import RunRecord
 
@@ -155,24 +157,24 @@ def _serve(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
 
 
 def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
-    """What is added to a run that counts by its soak; a server that dies in it makes a candidate's a run that failed.
+    """What is added to a run by its soak; it counts though its server dies in there: what was measured was whole.
 
-    A reference that does not stand its own peak load is no candidate's fault, and no reason to end the campaign.
+    Whose fault that is, one soak cannot tell (`assay.plan.soaking`).
     """
     began = time.monotonic()
+    name, workload = peak(bench.state.spec.workload)
     seed = intent.seed + zlib.crc32(b"soak")  # prompts of its own: none is in the prefix cache yet
     try:
         found = soak(bench, intent, server, lambda workload, alive: _load(bench, seed, server, workload, alive))
         more: dict[str, Any] = {"soak": found}
     except KeyboardInterrupt:  # what was measured before it is whole, unless the server fell first
         more = {"reason": CUT_SHORT, "interrupted": True}
+        found = Soak(point=name, concurrency=workload.concurrency, soaked_s=0.0, requests=0, failed=0)
     if (failure := server.failure()) is None:
         return more
-    failed = _failed(failure)
-    died = f"{failed['reason']}, {time.monotonic() - began:.0f} s into a soak at peak load"
-    if intent.candidate is None:
-        return more | ({"soak": more["soak"].model_copy(update={"died": died})} if "soak" in more else {})
-    return {**more, **failed, "soak": None, "reason": died, "measures": None, "points": {}}
+    died = f"{_failed(failure)['reason']}, {time.monotonic() - began:.0f} s into a soak at peak load"
+    told = f"every gate passed; then its server died: {died}"
+    return {**more, "reason": told, "failure": failure, "soak": found.model_copy(update={"died": died})}
 
 
 def _further_points(bench: Bench, intent: RunIntent, server: Server) -> dict[str, LoadResult]:
@@ -244,11 +246,12 @@ def _check(bench: Bench, intent: RunIntent, tokens: list[int] | None, result: Lo
     if tokens is None or reference is None:
         return None
     check = answers.compare(tokens, reference)
-    earlier = _same_prompts(bench, intent)
-    if earlier is None:
-        return check
-    agreed, compared = answers.compare_under_load(result.samples, bench.files.read_samples(earlier))
-    return check.model_copy(update={"under_load_probes": compared, "under_load_agreed": agreed})
+    if (earlier := _same_prompts(bench, intent)) is not None:
+        agreed, compared = answers.compare_under_load(result.samples, bench.files.read_samples(earlier))
+        check = check.model_copy(update={"under_load_probes": compared, "under_load_agreed": agreed})
+    numerics = _numerics(bench, intent)
+    untold = numerics and answers.untold(check, numerics, bench.state.spec.quality, bench.state)
+    return check.model_copy(update={"untold": untold})
 
 
 def _same_prompts(bench: Bench, intent: RunIntent) -> str | None:

@@ -8,8 +8,10 @@ useless stays below `adopt_alpha` however many were screened (Bonferroni on fres
 from __future__ import annotations
 
 from assay.plan import soaking
+from assay.plan.answers_told import untold_clause
 from assay.plan.arms import arm_with
 from assay.plan.conditions import standing
+from assay.plan.cost import LEAST_CONFIRMED, least_runs
 from assay.plan.dependencies import num_waiting
 from assay.plan.evidence import composition_chance, composition_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
@@ -18,7 +20,7 @@ from assay.plan.soak_counts import MAX_TRIES
 from assay.plan.soak_reports import soaked_words
 from assay.plan.soaks_made import num_interrupted
 from assay.plan.steps import MakeRun, RecordVerdict, Step
-from assay.plan.verdicts import from_outcome, given_up, measured, unclear, unmeasured
+from assay.plan.verdicts import BUDGET_ENDED, from_outcome, given_up, measured, unclear, unmeasured
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
 from assay.records.state import CampaignState
@@ -48,7 +50,21 @@ def next_composition(state: CampaignState) -> Step | None:
     if rival := _rival(state, hypothesis):
         reason = f"not tested again: {rival} of the same family is in the stack and had the better lower bound"
         return RecordVerdict(verdict=unmeasured(hypothesis, reason, "excluded", []))
-    return _conclude(state, hypothesis) or _next_run(state, hypothesis)
+    if _comes_too_late(state, hypothesis):
+        reason = f"promising in the screen, and {BUDGET_ENDED} before it was tested again on fresh runs"
+        return RecordVerdict(verdict=unmeasured(hypothesis, reason, "budget", []))
+    if step := _conclude(state, hypothesis):
+        return _with_fall(state, hypothesis, step)
+    return _next_run(state, hypothesis)
+
+
+def _with_fall(state: CampaignState, hypothesis: Hypothesis, step: RecordVerdict) -> RecordVerdict:
+    """What is not adopted says, too, that it fell in a soak, where it is not blamed for that."""
+    verdict, doubt = step.verdict, soaking.suspect(state, [*state.stack, hypothesis.id], state.stack)
+    if not doubt or verdict.kind in {VerdictKind.ADOPTED, VerdictKind.UNSTABLE}:
+        return step
+    reason = f"{verdict.reason}; not shown to be stable: {doubt}"
+    return RecordVerdict(verdict=verdict.model_copy(update={"reason": reason}))
 
 
 def _num_sharing(state: CampaignState) -> int:
@@ -60,7 +76,15 @@ def _rival(state: CampaignState, hypothesis: Hypothesis) -> str | None:
     return next((member.id for member in stack_of(state) if member.rivals(hypothesis)), None)
 
 
-def _conclude(state: CampaignState, hypothesis: Hypothesis) -> Step | None:
+def _comes_too_late(state: CampaignState, hypothesis: Hypothesis) -> bool:
+    """Whether there is no time for the shortest trial and the shortest confirmation; the best one is tried anyway."""
+    begun = {run.intent.series for run in state.runs if run.intent.purpose is Purpose.COMPOSITION}
+    if not begun or composition(hypothesis.id) in begun:
+        return False
+    return least_runs(state.spec.budget) * median_run_s(state) > state.left_s
+
+
+def _conclude(state: CampaignState, hypothesis: Hypothesis) -> RecordVerdict | None:
     series = composition(hypothesis.id)
     ended = runs_of(state, series, hypothesis.id)
     found = composition_effect(state, hypothesis.id, _num_sharing(state))
@@ -107,7 +131,7 @@ def _gained(
     if soaking.is_owed(state, grown, state.stack):
         return None  # its soak was cut off, or its reference's comes first: another run is made for it
     if not last and soaking.is_open(state, grown, state.stack):
-        return None  # requests failed: further soaks may tell whose fault it is
+        return None  # it fell, or requests failed: further soaks may tell whose fault it is
     if (times := num_interrupted(state, grown)) >= MAX_TRIES:
         reason = f"a gain on top of {on}; each of {times} soaks ended with Assay itself, and this arm may be why"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
@@ -115,12 +139,15 @@ def _gained(
     if costs.broken:
         reason = f"a gain on top of {on} that costs too much: {costs.broken}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.WORSE, found, reason, ids))
+    if soaking.suspect(state, grown, state.stack):
+        reason = f"a gain on top of {on}"
+        return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
     if costs.unproved and not last:
         return None
     if costs.unproved:
         reason = f"a gain on top of {on}, not shown to cost nothing: {costs.unproved}"
         return RecordVerdict(verdict=measured(hypothesis, VerdictKind.UNDECIDED, found, reason, ids))
-    reason = f"gain on top of {on}{soaked_words(state, grown, state.stack)}"
+    reason = f"gain on top of {on}{soaked_words(state, grown, state.stack)}{untold_clause(state, grown)}"
     return RecordVerdict(verdict=measured(hypothesis, VerdictKind.ADOPTED, found, reason, ids))
 
 
@@ -129,18 +156,23 @@ def _unstable(state: CampaignState, hypothesis: Hypothesis, found: Effect | None
     blamed = soaking.unstable(state, [*state.stack, hypothesis.id], state.stack)
     if blamed is None:
         return None
-    cause, reason = blamed
     series = [run.intent for run in state.runs if run.intent.series == composition(hypothesis.id)]
     ids = [one.run_id for one in sorted(series, key=lambda one: one.candidate is not None)]
     return RecordVerdict(
         verdict=Verdict(
-            candidate=hypothesis.id, kind=VerdictKind.UNSTABLE, cause=cause, reason=reason, effect=found, runs=ids
+            candidate=hypothesis.id,
+            kind=VerdictKind.UNSTABLE,
+            cause=blamed.cause,
+            reason=blamed.reason,
+            line=blamed.line,
+            effect=found,
+            runs=ids,
         )
     )
 
 
 def _out_of_budget(state: CampaignState, hypothesis: Hypothesis) -> bool:
-    reserved = 2 * state.spec.budget.confirmation_brackets + 1 if state.stack else 0
+    reserved = 2 * (state.spec.budget.confirmation_brackets if state.stack else LEAST_CONFIRMED) + 1
     grown = [*state.stack, hypothesis.id]
     return (2 + reserved) * median_run_s(state) + soaking.bracket_due_s(state, grown, state.stack) > state.left_s
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import statistics
 
 from assay.plan import soaking
+from assay.plan.answers_told import untold_clause
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.composing import stack_of
+from assay.plan.cost import LEAST_CONFIRMED
 from assay.plan.evidence import confirmation_effect
-from assay.plan.remaining import LEAST_CONFIRMED
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.scores import is_latency, metric_value
 from assay.plan.series import CONFIRMATION, MAIN, STACK, series_brackets, valid_runs, why_not_counted
-from assay.plan.soak_reports import soaked_words
+from assay.plan.soak_reports import not_shown_stable, soaked_words
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text, is_unmeasured
 from assay.records.run import Purpose, RunStatus
@@ -56,8 +57,7 @@ def _over_budget(state: CampaignState) -> bool:
 def stack_failure(state: CampaignState) -> str | None:
     """Why the stack cannot be confirmed on fresh runs; None while it holds."""
     if blamed := soaking.unstable(state, state.stack, []):
-        cause, reason = blamed
-        return f"unstable ({cause}): {reason}"
+        return f"unstable ({blamed.cause}): {blamed.reason}"
     ended = [run for run in runs_of(state, CONFIRMATION, STACK) if run.intent.arm.deltas == state.stack]
     crashed = [run for run in ended if run.outcome and run.outcome.status is RunStatus.FAILED]
     if len(crashed) >= MAX_CRASHES:
@@ -100,7 +100,7 @@ def _confirmed(state: CampaignState) -> Headline:
     runs = valid_runs(state, CONFIRMATION)
     baseline = [run.intent.run_id for run in runs if run.intent.candidate is None]
     stack = [run.intent.run_id for run in runs if run.intent.candidate is not None]
-    failure = stack_failure(state)
+    failure = stack_failure(state) or _suspicion(state)
     confirmed = effect is not None and effect.low > 0 and failure is None
     return Headline(
         stack=list(state.stack),
@@ -110,8 +110,14 @@ def _confirmed(state: CampaignState) -> Headline:
         stack_median=_median(state, stack),
         confirmed=confirmed,
         sentence=_sentence(state, effect, failure),
+        not_shown_stable=not_shown_stable(state, state.stack, []) if confirmed else None,
         runs=baseline + stack,
     )
+
+
+def _suspicion(state: CampaignState) -> str | None:
+    doubt = soaking.suspect(state, state.stack, [])
+    return f"not shown to be stable: {doubt}" if doubt else None
 
 
 def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) -> str:
@@ -124,7 +130,8 @@ def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) 
     gain = f"{effect_text(effect)} in {f'1/{metric}' if is_latency(metric) else metric}"
     if effect.low <= 0:
         return f"{names} was adopted, but the fresh runs do not confirm it: {gain}."
-    return f"{names}: {gain}, confirmed on fresh runs{soaked_words(state, state.stack, [], brief=True)}."
+    soaked = soaked_words(state, state.stack, [], brief=True)
+    return f"{names}: {gain}, confirmed on fresh runs{soaked}{untold_clause(state, state.stack)}."
 
 
 def _median(state: CampaignState, run_ids: list[str]) -> float | None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from assay.plan.composing import promising
-from assay.plan.cost import EXPECTED_BRACKETS
+from assay.plan.cost import EXPECTED_BRACKETS, LEAST_CONFIRMED
 from assay.plan.reading import Reading
 from assay.plan.runs import median_run_s
 from assay.plan.screening import open_candidates
 from assay.plan.series import A_A, CONFIRMATION, MAIN, bracket_counts, composition
-from assay.plan.soaking import due_s
+from assay.plan.soaking import also_needed_s, due_s
 from assay.records.state import CampaignState
 
 ABLATED_SHARE = 0.5
 """Of the members of a stack, how many are expected to be asked about: what waits may not be adopted."""
-
-LEAST_CONFIRMED = 2
-"""Brackets of the confirmation that are made though the budget is spent."""
 
 
 def remaining_s(state: CampaignState) -> float:
@@ -44,6 +41,7 @@ def remaining_s(state: CampaignState) -> float:
         runs += 2 * max(0, budget.confirmation_brackets - confirmed) + 1
     if state.stack and confirmed < LEAST_CONFIRMED:
         due += 2 * (LEAST_CONFIRMED - confirmed) + 1
-    soaks_s = sum(due_s(state, [*state.stack, h.id], state.stack) for h in waiting)
-    soaks_s += due_s(state, state.stack, []) if state.stack else 0.0
+    soaks = [due_s(state, [*state.stack, h.id], state.stack) for h in waiting]
+    soaks += [due_s(state, state.stack, [])] if state.stack else []
+    soaks_s = sum(soaks) + (also_needed_s(state, state.stack) if any(soaks) else 0.0)
     return max(due * run_s, min(runs * run_s + soaks_s, state.left_s))

@@ -8,12 +8,13 @@ from itertools import takewhile
 from assay.plan import dials
 from assay.plan.arms import arm_with, baseline_arm
 from assay.plan.conditions import standing
+from assay.plan.cost import least_runs
 from assay.plan.dependencies import carried, waits
 from assay.plan.evidence import screen_chance, screen_effect
 from assay.plan.runs import MAX_ATTEMPTS, derived_seed, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.series import MAIN, run_counts, series_brackets, valid_runs, why_not_counted
 from assay.plan.steps import MakeRun, RecordDial, RecordScreen, RecordVerdict, Step
-from assay.plan.verdicts import brackets_text, from_outcome, given_up, measured, unclear, unmeasured
+from assay.plan.verdicts import BUDGET_ENDED, brackets_text, from_outcome, given_up, measured, unclear, unmeasured
 from assay.plan.worth import affordable
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Purpose
@@ -21,9 +22,6 @@ from assay.records.state import CampaignState, RunRecord, ScreenResult
 from assay.records.verdict import Effect, VerdictKind
 from assay.stats.brackets import mean_effect
 from assay.stats.sequential import decide
-
-BUDGET_ENDED = "the budget ended"
-"""In the reason of every verdict that the screen's end decided."""
 
 
 def open_candidates(state: CampaignState) -> list[Hypothesis]:
@@ -173,6 +171,7 @@ def _free_s(state: CampaignState) -> float:
     promising = sum(1 for result in state.screened.values() if result.promising)
     reserved_runs = 2 * budget.confirmation_brackets + 1
     reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
+    reserved_runs = max(reserved_runs, least_runs(budget))  # what the first that is promising will take
     free_s = state.left_s - reserved_runs * median_run_s(state)
     return free_s - _soaks_s(free_s, promising, budget.soak_s)
 

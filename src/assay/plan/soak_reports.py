@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from assay.plan import soak_counts
-from assay.plan.soak_counts import counted
+from assay.plan.soak_counts import counted, stood
 from assay.plan.soak_words import UNSOAKED, memory, told
 from assay.plan.soaking import also_needed_s
-from assay.plan.soaks_made import asked, compared_with, counts_of, deciding, lived, soak_of, telling
+from assay.plan.soaks_made import asked, compared_with, counts_of, deciding, soak_of, telling
 from assay.records.soak import Soak
 from assay.records.state import CampaignState
 
@@ -24,14 +24,15 @@ def soaked_words(
         reference: of what it stands on.
         brief: without figures, where there is nothing to worry about.
     """
-    own = deciding(state, deltas)
-    if own is not None:
-        failed = counts_of(state, deltas).failed
-        if own.passed and not failed and brief:
-            return f"; stable for {own.soaked_s:.0f} s at its peak load"
-        return f"; {told(own)}{_beside(state, own, deltas, reference) if own.grows or failed else ''}"
-    why = _why_unsoaked(state, deltas, reference)
-    return f"; {why}" if why else ""
+    if not state.spec.budget.soak_s and not asked(state, deltas):
+        return ""
+    if why := not_shown_stable(state, deltas, reference):
+        return f"; not shown to be stable: {why}"
+    own, failed = deciding(state, deltas), counts_of(state, deltas).failed
+    assert own is not None
+    if own.passed and not failed and brief:
+        return f"; stable for {own.soaked_s:.0f} s at its peak load"
+    return f"; {told(own)}{_beside(state, own, deltas, reference) if own.grows or failed else ''}"
 
 
 def not_shown_stable(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> str | None:
@@ -39,8 +40,8 @@ def not_shown_stable(state: CampaignState, deltas: Collection[str], reference: C
     own = deciding(state, deltas)
     if own is None:
         return _why_unsoaked(state, deltas, reference) or "not soaked: none was asked for (budget.soak_s is 0)"
-    alone = not lived(compared_with(state, deltas, reference))
-    doubtful = (own.grows or counts_of(state, deltas).failed) and alone
+    counts, alone = counts_of(state, deltas), not stood(compared_with(state, deltas, reference))
+    doubtful = counts.fell or ((own.grows or counts.failed) and alone)
     return f"{told(own)}{_beside(state, own, deltas, reference)}" if doubtful else None
 
 
@@ -62,10 +63,13 @@ def _beside(state: CampaignState, own: Soak, deltas: Collection[str], reference:
     beside = compared_with(state, deltas, reference) or telling(state, ())
     if not beside:
         return f"; its {UNSOAKED}"
-    held_against = lived(beside)
+    counts, held_against = counts_of(state, deltas), stood(beside)
+    if counts.fell:
+        return f"; {soak_counts.compared_falls(counts, counted(beside))}"
     if not held_against:
-        return f"; its reference died in its own: {beside[-1].died}"
-    counts, base = counts_of(state, deltas), held_against[-1]
+        died = beside[-1].died
+        return f"; its reference died in its own: {died}" if died else "; its reference stood still in its own"
+    base = held_against[-1]
     said = f"; {soak_counts.compared(counts, counted(held_against))}" if counts.failed else ""
     if not own.grows:
         return said

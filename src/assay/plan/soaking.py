@@ -5,33 +5,53 @@ candidate that would crash or leak is stopped before the rest of its brackets is
 stack does that was never soaked as it is (an ablation took something out). A soak decides stability, never size: what
 the run measured before it counts as it would have without it.
 
-A crash and a standstill are the arm's own. Requests that fail and memory that grows are held against what the arm
-stands on, whose next run is then soaked too: where that fails as many of its requests (the traffic, the network, an
-engine that does so anyway: `assay.plan.soak_counts`), or grows as well (llama.cpp's cache of prompts does, up to its
-limit), the candidate is blamed only for clearly more of it, and for nothing where the reference dies. So no soak of an
-arm is begun whose reference's could not follow it: the time of both is there, beside the confirmation's, or the arm is
-not soaked and that is said. Few failures are no rate, so both are soaked again as long as it could tell, in runs that
-are made anyway.
+Whatever goes wrong is held against what the arm stands on, whose next run is then soaked too. Where that falls as well
+(dies, or stands still for good), fails as many of its requests (the traffic, the network, an engine that does so
+anyway: `assay.plan.soak_counts`), or grows as well (llama.cpp's cache of prompts does, up to its limit), the candidate
+is blamed only for clearly more of it. So no soak of an arm is begun whose reference's could not follow it: the time of
+both is there, beside the confirmation's, or the arm is not soaked and that is said. Few failures are no rate, so both
+are soaked again as long as it could tell, in runs that are made anyway. An arm that fell more often than its reference,
+and is not shown to do so, is neither blamed nor adopted (`suspect`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from assay.plan import soak_counts
 from assay.plan.runs import median_run_s
 from assay.plan.series import CONFIRMATION, STACK, bracket_counts
-from assay.plan.soak_counts import MAX_TRIES, Counts, counted
+from assay.plan.soak_counts import MAX_TRIES, Counts, counted, stood
 from assay.plan.soak_words import UNSOAKED, memory, told
-from assay.plan.soaks_made import compared_with, completed, counts_of, deciding, latest, lived, num_interrupted, telling
+from assay.plan.soaks_made import (
+    compared_with,
+    completed,
+    counts_of,
+    deciding,
+    failure_in,
+    latest,
+    num_interrupted,
+    telling,
+)
 from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import MAIN_POINT, Workload
 from assay.records.state import CampaignState
 
 GROWTH, ERRORS, HANG, CRASHED = "memory-growth", "errors-under-soak", "hang", "crashed"
-"""Causes of being unstable that no failed run tells: its server lived on, or was the reference of another candidate."""
+"""Causes of being unstable that no failure tells: its server lived on, or what it died of was not read."""
 CLEARLY = 1.5
 """Times the reference's growth for each request: below it, what grows is what both are built on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """What an arm is unstable for."""
+
+    cause: str
+    reason: str
+    line: str | None = None
+    """Of the log, where its server died."""
 
 
 def peak(workload: Workload) -> tuple[str, Workload]:
@@ -53,14 +73,14 @@ def due_s(state: CampaignState, deltas: Collection[str], reference: Collection[s
 
 
 def reference_due_s(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> float:
-    """The same of what an arm stands on: only asked for where the arm's own memory grows, or requests of it failed.
+    """The same of what an arm stands on: only asked for where the arm fell, requests of it failed, or it grows.
 
     Its first is made whatever was spent meanwhile: its time was kept when the arm's soak was begun, and there is
     nothing else to hold that against.
     """
     last = latest(state, deltas)
     own, base = counts_of(state, deltas), counts_of(state, reference)
-    if last is None or not (last.grows or own.failed):
+    if last is None or not (last.grows or own.failed or own.fell):
         return 0.0
     if not (completed(state, reference) or compared_with(state, deltas, reference)):
         return _left_s(state, reference)
@@ -74,8 +94,9 @@ def bracket_due_s(state: CampaignState, deltas: Collection[str], reference: Coll
 
 
 def is_open(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> bool:
-    """Whether requests of an arm failed, and another soak of it or of its reference may tell whose fault it is."""
-    return counts_of(state, deltas).failed > 0 and bracket_due_s(state, deltas, reference) > 0
+    """Whether an arm fell or requests of it failed, and another soak (of it, of its reference) may tell whose fault."""
+    own = counts_of(state, deltas)
+    return own.failed + own.fell > 0 and bracket_due_s(state, deltas, reference) > 0
 
 
 def is_owed(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> bool:
@@ -101,47 +122,65 @@ def kept_s(state: CampaignState) -> float:
     return reserved * median_run_s(state)
 
 
-def unstable(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> tuple[str, str] | None:
-    """Cause and reason where an arm did not stand its soak; None where it did, or where that is not known yet.
+def unstable(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> Blame | None:
+    """Why an arm is shown not to stand its soak; None where it does, or where that is not known (yet).
 
-    A reference that cannot be soaked excuses no failed request; growth alone blames nobody without one.
+    A reference that cannot be soaked excuses neither a fall nor a failed request; growth alone blames nobody then.
     """
-    own = deciding(state, deltas)
-    if own is None:
-        return None
-    if own.stalled or own.died:
-        return CRASHED if own.died else HANG, told(own)
-    if is_owed(state, deltas, reference):
+    own = telling(state, deltas)
+    if not own or is_owed(state, deltas, reference):
         return None
     beside = compared_with(state, deltas, reference)
-    held_against = lived(beside)
-    if beside and not held_against:
+    counts, base = counted(own), counted(beside)
+    if counts.fell and (not beside or soak_counts.falls_more(counts, base)):
+        return _blamed_for_falling(state, deltas, counts, base)
+    lived, held_against = stood(own), stood(beside)
+    if not lived or (beside and not held_against):
         return None
-    return _blamed_for_errors(own, counts_of(state, deltas), held_against) or _blamed_for_growth(own, held_against)
+    return _blamed_for_errors(lived[-1], counts, base) or _blamed_for_growth(lived[-1], held_against)
+
+
+def suspect(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> str | None:
+    """Where an arm fell in more of its soaks than its reference and that may be chance: what was seen; else None."""
+    own, base = counts_of(state, deltas), counted(compared_with(state, deltas, reference))
+    first = deciding(state, deltas)
+    if first is None or not base.soaks or not soak_counts.may_fall_more(own, base):
+        return None
+    return f"{told(first)}; {soak_counts.compared_falls(own, base)}"
 
 
 def _is_to_be_told(state: CampaignState, own: Counts, reference: Collection[str]) -> bool:
-    """Whether more soaks could tell an arm's failed requests from its reference's; beside one that dies none can."""
-    beside = telling(state, reference)
-    return soak_counts.is_open(own, counted(beside)) and not any(soak.died for soak in beside)
+    """Whether more soaks could tell what went wrong with an arm from what goes wrong with its reference.
+
+    Beside a reference that fell, failed requests tell nothing.
+    """
+    base = counts_of(state, reference)
+    return soak_counts.may_fall_more(own, base) or (soak_counts.is_open(own, base) and not base.fell)
 
 
-def _blamed_for_errors(own: Soak, counts: Counts, beside: list[Soak]) -> tuple[str, str] | None:
+def _blamed_for_falling(state: CampaignState, deltas: Collection[str], own: Counts, base: Counts) -> Blame:
+    first, failure = deciding(state, deltas), failure_in(state, deltas)
+    assert first is not None
+    beside = soak_counts.compared_falls(own, base) if base.soaks else f"the {UNSOAKED}"
+    cause = (failure.cause if failure else CRASHED) if first.died else HANG
+    return Blame(cause=cause, reason=f"{told(first)}; {beside}", line=failure.line if failure else None)
+
+
+def _blamed_for_errors(own: Soak, counts: Counts, base: Counts) -> Blame | None:
     if not counts.failed:
         return None
-    if not beside:
-        return ERRORS, f"{told(own)}; the {UNSOAKED}"
-    base = counted(beside)
+    if not base.soaks:
+        return Blame(cause=ERRORS, reason=f"{told(own)}; the {UNSOAKED}")
     if not soak_counts.fails_more(counts, base):
         return None
-    return ERRORS, f"{told(own)}; {soak_counts.compared(counts, base)}"
+    return Blame(cause=ERRORS, reason=f"{told(own)}; {soak_counts.compared(counts, base)}")
 
 
-def _blamed_for_growth(own: Soak, beside: list[Soak]) -> tuple[str, str] | None:
+def _blamed_for_growth(own: Soak, beside: list[Soak]) -> Blame | None:
     if not beside or not any(_outgrows(trend, own, beside[-1]) for trend in own.memory):
         return None
     remedy = "a cache that fills looks the same until it is full: a longer soak (budget.soak_s) tells"
-    return GROWTH, f"{told(own)}; its reference: {memory(beside[-1])}; {remedy}"
+    return Blame(cause=GROWTH, reason=f"{told(own)}; its reference: {memory(beside[-1])}; {remedy}")
 
 
 def _outgrows(trend: MemoryTrend, own: Soak, base: Soak) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from assay.plan.soak_counts import Counts, counted
-from assay.records.run import RunStatus
+from assay.records.run import Failure, RunStatus
 from assay.records.soak import Soak
 from assay.records.state import CampaignState, RunRecord
 
@@ -40,9 +40,15 @@ def latest(state: CampaignState, deltas: Collection[str]) -> Soak | None:
 
 
 def deciding(state: CampaignState, deltas: Collection[str]) -> Soak | None:
-    """The first soak of an arm in which its server died or fell silent for good, else the newest that says anything."""
+    """The first soak of an arm in which its server fell, else the newest that says anything."""
     found = telling(state, deltas)
-    return next((soak for soak in found if soak.died or soak.stalled), found[-1] if found else None)
+    return next((soak for soak in found if soak.fell), found[-1] if found else None)
+
+
+def failure_in(state: CampaignState, deltas: Collection[str]) -> Failure | None:
+    """Of the first soak in which an arm's server died; None where it did in none."""
+    died = (run.outcome for run in asked(state, deltas) if run.outcome and run.outcome.soak and run.outcome.soak.died)
+    return next((outcome.failure for outcome in died), None)
 
 
 def counts_of(state: CampaignState, deltas: Collection[str]) -> Counts:
@@ -58,11 +64,6 @@ def num_interrupted(state: CampaignState, deltas: Collection[str]) -> int:
 def compared_with(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> list[Soak]:
     """Soaks that an arm's is held against: its reference's, else those of the arm without its last member."""
     return telling(state, reference) or telling(state, list(deltas)[:-1])
-
-
-def lived(beside: list[Soak]) -> list[Soak]:
-    """Those in which the server lived: nothing can be held against one that died."""
-    return [soak for soak in beside if not soak.died]
 
 
 def soak_of(run: RunRecord) -> Soak | None:

@@ -16,6 +16,8 @@ RETRY_CAUSES = frozenset(
     {Cause.TIMEOUT, Cause.KILLED, Cause.UNKNOWN, Cause.CRASHED, Cause.ENGINE_ASSERTION, Cause.PORT_IN_USE}
 )
 """Failures that may be an accident: tried once more. Everything else fails the same way again."""
+BUDGET_ENDED = "the budget ended"
+"""In the reason of every verdict that the budget's end decided."""
 AT_PLAN_TIME, IMPLIED, DEPENDENCY = "plan", "implied", "dependency"
 NOT_TRIED = frozenset({AT_PLAN_TIME, IMPLIED, DEPENDENCY})
 """Causes of being blocked without a run: by the build or the target, by another arm's failure, by what is required."""

@@ -52,7 +52,7 @@ class Question:
     excluded: bool
     """Whether a gain worth having is already excluded: only how much it costs is open."""
     shown: bool
-    """Whether the gain is shown already: only whether it costs what it must not is open."""
+    """Whether the gain is shown already: only whether it costs what it must not, or is stable, is open."""
     on: list[str]
     """Adopted changes that were in force beside it."""
     brackets: int | None
@@ -166,7 +166,7 @@ def _remedy(state: CampaignState, verdict: Verdict) -> str:
         return REMEDIES[RANDOM if state.spec.target.has_random_weights else verdict.kind]
     if verdict.kind is VerdictKind.NOT_APPLIED:
         return REMEDIES[verdict.kind if verdict.line else UNREAD]
-    ended = [run.outcome for run in state.runs if run.intent.run_id in verdict.runs]
+    ended = [run.outcome for run in state.runs if run.intent.run_id in verdict.runs and run.intent.candidate]
     own = next((one.failure.remedy for one in reversed(ended) if one and one.failure and one.failure.remedy), "")
     by_cause = REMEDIES.get(verdict.cause or "", "")
     return (own or by_cause if verdict.cause == IMPLIED else by_cause or own) or "read its log (runs/<id>/server.log)"

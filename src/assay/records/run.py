@@ -172,6 +172,9 @@ class AnswerCheck(Frozen):
     """Requests of the load whose first content was compared with the reference run's, prompt by prompt."""
     under_load_agreed: int | None = None
     """Those of them that agree."""
+    untold: str | None = None
+    """Where this comparison tells nothing, because the baseline keeps too little of its own answers, in words; None
+    where it does (and for the baseline, and in records of an Assay that did not ask)."""
 
     @property
     def agreement(self) -> float:
@@ -197,6 +200,7 @@ class RunOutcome(Frozen):
     soak: Soak | None = None
     """None where none was asked for, or the run ended before it."""
     failure: Failure | None = None
+    """Of a run that failed; of one that counts, what its server died of in its soak."""
     gates: list[Gate] = Field(default_factory=list)
     answers: AnswerCheck | None = None
     answer_tokens: list[int] | None = None

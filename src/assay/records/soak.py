@@ -43,7 +43,7 @@ class MemoryTrend(Frozen):
 
 
 class Soak(Frozen):
-    """What was seen of a server in its soak. A candidate's that dies in it has a failed run instead."""
+    """What was seen of a server in its soak."""
 
     point: str
     """The operating point at which most tokens are in flight."""
@@ -62,12 +62,18 @@ class Soak(Frozen):
     stalled: bool = False
     """Whether it fell silent for good: for half of the soak, and for longer than any request took before."""
     died: str = ""
-    """What the server of a reference died of in there. Its run counts: what was measured before it was whole."""
+    """What the server died of in there. Its run counts: what was measured before it was whole. In records of an Assay
+    that blamed a candidate for that at once, its run failed instead."""
     memory: list[MemoryTrend] = Field(default_factory=list)
     unknown: dict[Where, str] = Field(default_factory=dict)
     """Memory of which nothing can be said, with the reason."""
     problem: str | None = None
     """Why it says nothing of the server (the load never became steady); None: it was a soak."""
+
+    @property
+    def fell(self) -> bool:
+        """Whether its server died in it, or fell silent for good."""
+        return self.stalled or bool(self.died)
 
     @property
     def grows(self) -> bool:
@@ -77,6 +83,6 @@ class Soak(Frozen):
     @property
     def passed(self) -> bool | None:
         """None where it says nothing."""
-        if self.failed or self.stalled or self.died:
+        if self.failed or self.fell:
             return False
         return None if self.problem else not self.grows

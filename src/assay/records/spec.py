@@ -230,8 +230,8 @@ class Budget(Frozen):
     """Brackets of the final stack against the baseline, on fresh runs."""
     soak_s: float = Field(default=60.0, ge=0)
     """For how long what is about to be adopted is kept at its peak load (the operating point with most tokens in
-    flight), in a run that is made anyway: no crash, and no more failed requests or growing memory than what it stands
-    on, which is then soaked too. Not begun without the time of both beside the confirmation. 0: nothing is soaked."""
+    flight), in a run that is made anyway: no more crashes, failed requests or growing memory than what it stands on,
+    which is then soaked too. Not begun without the time of both beside the confirmation. 0: nothing is soaked."""
 
     def contradictions(self) -> dict[str, str]:
         """What it asks that cannot be, by key; a new question is refused for it.

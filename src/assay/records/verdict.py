@@ -73,7 +73,7 @@ class Verdict(Frozen):
     reason: str
     """One sentence a person can quote."""
     cause: str | None = None
-    """blocked and unstable: the failure's cause, what a soak showed of a server that lived (memory-growth,
+    """blocked and unstable: the failure's cause, what a soak showed of a server that did not die (memory-growth,
     errors-under-soak, hang), or why it was not tried (`assay.plan.verdicts.NOT_TRIED`); undecided
     without an effect: what stood in the way (invalid, budget, excluded, stack-failed, dial)."""
     line: str | None = None
@@ -97,4 +97,7 @@ class Headline(Frozen):
     stack_median: float | None
     confirmed: bool
     sentence: str
+    not_shown_stable: str | None = None
+    """Why no soak shows that the confirmed stack is stable; None where one does, or nothing is confirmed (and in
+    records of an Assay that did not keep it)."""
     runs: list[str] = Field(default_factory=list)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.plan.screening import BUDGET_ENDED
 from assay.plan.soaks_made import latest
+from assay.plan.verdicts import BUDGET_ENDED
 from assay.records.hypothesis import Hypothesis
 from assay.records.rehearsal import CandidateOutlook, Chance, Outlook, PowerPoint
 from assay.records.spec import CampaignSpec
@@ -207,6 +207,8 @@ def _assumptions(spec: CampaignSpec, hypotheses: Sequence[Hypothesis]) -> list[s
         ),
         "effects of several hypotheses multiply; runs differ by log-normal noise alone, without drift",
     ]
+    if spec.budget.soak_s:
+        told.append("memory grows in every soak alike, so what a candidate stands on is soaked beside it")
     asked = spec.policy.ask_before_tier
     if any(one.status == "planned" and not one.approved and one.optimization.tier >= asked for one in hypotheses):
         told.append("what the policy wants approved is taken as approved")
@@ -249,9 +251,10 @@ def _soaks(spec: CampaignSpec, ends: Sequence[CampaignState]) -> list[str]:
     remedy = "raise budget.total_s, or lower budget.soak_s"
     adopting = [end for end in ends if end.stack]
     unsoaked = sum(latest(end, end.stack) is None for end in adopting)
-    if unsoaked or soak_s > total_s:
+    if unsoaked or 2 * soak_s > total_s:
         missed = f"{unsoaked} of {len(adopting)} campaigns that adopt something" if adopting else "any campaign"
-        return [f"the budget has no time for a soak of {soak_s:g} s in {missed}: {remedy}"]
+        what = f"soaks of {soak_s:g} s of a candidate and of what it stands on"
+        return [f"the budget has no time for {what} in {missed}: {remedy}"]
     share = statistics.fmean(sum(run.intent.soak_s for run in end.runs) for end in ends) / total_s
     return [f"soaks of {soak_s:g} s take {share:.0%} of the budget: {remedy}"] if share > SOAKS_ARE_MUCH else []
 

@@ -14,14 +14,18 @@ import numpy as np
 from assay.records.failure import Cause
 from assay.records.hypothesis import Hypothesis
 from assay.records.run import Failure, RunIntent, RunOutcome, RunStatus
+from assay.records.soak import MemoryTrend, Soak
 from assay.records.state import CampaignState
-from assay.rehearsal.world import Trouble, World
+from assay.rehearsal.world import Trouble, World, stands
 from assay.stats.scoring import log_range, middle, spread
+from assay.units import GIB_BYTES, MIB_BYTES
 
 FAILING = {1: 0.10, 2: 0.25, 3: 0.50}
 """Prior of failing by tier: flags mostly start, layouts and artifacts often do not, new code seldom does."""
 WAYS: dict[str, float] = {"blocked": 0.5, "unstable": 0.2, "not-applied": 0.2, "wrong-output": 0.1}
 """How what fails does fail."""
+GROWTH_BYTES_PER_S, HELD_BYTES = MIB_BYTES, GIB_BYTES
+"""Of every arm alike: any growth that is shown asks for the soak of what an arm stands on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +71,20 @@ def world_of(truths: Truths, *, run_sd: float, run_s: float, launch_s: float, se
         return _outcome(ways[0]) if ways else None
 
     return PricedWorld(
-        effects=truths.effects, run_sd=run_sd, seed=seed, duration_s=run_s, trouble=trouble, launch_s=launch_s
+        effects=truths.effects, run_sd=run_sd, seed=seed, duration_s=run_s, trouble=trouble, launch_s=launch_s,
+        soak=growing,
     )  # fmt: skip
+
+
+def growing(intent: RunIntent, nth: int) -> Soak:
+    """Every arm's memory grows alike in its soak, as llama.cpp's does: what it stands on is soaked, too."""
+    rate = float(GROWTH_BYTES_PER_S)
+    trend = MemoryTrend(
+        where="server", num_samples=40, span_s=intent.soak_s, begin_bytes=HELD_BYTES,
+        end_bytes=HELD_BYTES + round(rate * intent.soak_s), bytes_per_s=rate, low_bytes_per_s=rate,
+        high_bytes_per_s=rate, tolerated_bytes_per_s=0.0, levels_off=False,
+    )  # fmt: skip
+    return stands(intent, nth).model_copy(update={"requests_per_s": 1.0, "memory": [trend]})
 
 
 def _outcome(way: str) -> Trouble:

@@ -8,6 +8,7 @@ from statistics import median
 
 from assay.records.bench import BenchResult, Comparison, Distribution, SeriesPoint, SweepResult
 from assay.render.bench_words import METRICS, unit_of
+from assay.render.svg_canvas import Canvas, at_both_widths
 from assay.render.svg_lines import Line, over_time
 from assay.render.svg_points import Spot, in_order, named_points
 from assay.render.svg_rows import Row, intervals
@@ -25,14 +26,16 @@ FEW = 0.75
 
 
 def bench_charts(result: BenchResult) -> dict[str, str]:
-    """Every chart of one load test by name; empty where there is nothing to draw."""
-    return {
-        "throughput": _throughput(result),
-        "ttft": _latency(result, "TTFT", lambda p: p.ttft_p50_s, lambda p: p.ttft_p99_s),
-        "itl": _latency(result, "ITL per chunk", lambda p: p.itl_p50_s, lambda p: p.itl_p99_s),
-        "in_flight": _in_flight(result),
-        "distributions": _distributions(result),
-    }
+    """Every chart of one load test by name, for both widths; empty where there is nothing to draw."""
+    return at_both_widths(
+        lambda canvas: {
+            "throughput": _throughput(result, canvas),
+            "ttft": _latency(result, "TTFT", lambda p: p.ttft_p50_s, lambda p: p.ttft_p99_s, canvas),
+            "itl": _latency(result, "ITL per chunk", lambda p: p.itl_p50_s, lambda p: p.itl_p99_s, canvas),
+            "in_flight": _in_flight(result, canvas),
+            "distributions": _distributions(result, canvas),
+        }
+    )
 
 
 def sweep_charts(sweep: SweepResult) -> dict[str, str]:
@@ -40,20 +43,26 @@ def sweep_charts(sweep: SweepResult) -> dict[str, str]:
     points = [point for point in sweep_points(sweep) if point.drawable]
     latencies = [point.e2e_s for point in points if point.e2e_s is not None]
     unit, factor = unit_of(latencies)
-    return {
-        "latency": named_points(
-            [_spot(point, factor * point.e2e_s) for point in points if point.e2e_s is not None],
-            "Throughput against latency",
-            f"{unit}, whole request (E2E p50)",
-            "output tokens/s",
-        ),
-        "users": named_points(
-            [_spot(point, point.user_tokens_per_s or 0.0) for point in points],
-            "Throughput of all against the speed that one user sees",
-            "output tokens/s of one user (1 / TPOT p50)",
-            "output tokens/s",
-        ),
-    }
+    against_latency = [_spot(point, factor * point.e2e_s) for point in points if point.e2e_s is not None]
+    against_speed = [_spot(point, point.user_tokens_per_s or 0.0) for point in points]
+    return at_both_widths(
+        lambda canvas: {
+            "latency": named_points(
+                against_latency,
+                "Throughput against latency",
+                f"{unit}, whole request (E2E p50)",
+                "output tokens/s",
+                canvas=canvas,
+            ),
+            "users": named_points(
+                against_speed,
+                "Throughput of all against the speed that one user sees",
+                "output tokens/s of one user (1 / TPOT p50)",
+                "output tokens/s",
+                canvas=canvas,
+            ),
+        }
+    )
 
 
 def compare_charts(comparison: Comparison) -> dict[str, str]:
@@ -73,12 +82,14 @@ def compare_charts(comparison: Comparison) -> dict[str, str]:
         rows.append(
             Row(label=f"{side.label} against {comparison.sides[0].label}", low=low, middle=middle, high=high, kind=kind)
         )
-    return {
-        "runs": in_order(sides, "Every valid run", unit),
-        "effects": intervals(rows, "Effects with their intervals", min_effect=100 * comparison.min_effect)
-        if comparison.effects
-        else "",
-    }
+    shown = rows if comparison.effects else []
+    band = 100 * comparison.min_effect
+    return at_both_widths(
+        lambda canvas: {
+            "runs": in_order(sides, "Every valid run", unit, canvas=canvas),
+            "effects": intervals(shown, "Effects with their intervals", min_effect=band, canvas=canvas),
+        }
+    )
 
 
 def _side_kind(place: int) -> str:
@@ -101,7 +112,7 @@ def _stretch(series: Sequence[SeriesPoint]) -> float:
     return median(gaps) if gaps else 0.0
 
 
-def _throughput(result: BenchResult) -> str:
+def _throughput(result: BenchResult, canvas: Canvas) -> str:
     points = [(point.at_s, point.output_tokens_per_s) for point in result.series]
     levels = result.measures.window_tokens_per_s if result.measures else []
     return over_time(
@@ -110,6 +121,7 @@ def _throughput(result: BenchResult) -> str:
         "output tokens/s",
         windows=measured_windows(result),
         levels=levels,
+        canvas=canvas,
     )
 
 
@@ -118,6 +130,7 @@ def _latency(
     name: str,
     middle: Callable[[SeriesPoint], float | None],
     high: Callable[[SeriesPoint], float | None],
+    canvas: Canvas,
 ) -> str:
     values = [value for point in result.series for value in (middle(point), high(point)) if value is not None]
     unit, factor = unit_of(values)
@@ -128,7 +141,7 @@ def _latency(
         return Line(label=label, kind=kind, points=_joined(known), dots=few)
 
     lines = [line("p50", "baseline", middle), line("p99", "high", high)]
-    return over_time(lines, f"{name} over time", f"{name}, {unit}", windows=measured_windows(result))
+    return over_time(lines, f"{name} over time", f"{name}, {unit}", windows=measured_windows(result), canvas=canvas)
 
 
 def _joined(known: Sequence[tuple[float, float]]) -> list[tuple[float, float | None]]:
@@ -144,13 +157,19 @@ def _joined(known: Sequence[tuple[float, float]]) -> list[tuple[float, float | N
     return found
 
 
-def _in_flight(result: BenchResult) -> str:
+def _in_flight(result: BenchResult, canvas: Canvas) -> str:
     points = [(point.at_s, point.in_flight) for point in result.series]
     line = Line(label="in flight", kind="candidate", points=points)
-    return over_time([line], "Requests in flight over time", "requests in flight", windows=measured_windows(result))
+    return over_time(
+        [line],
+        "Requests in flight over time",
+        "requests in flight",
+        windows=measured_windows(result),
+        canvas=canvas,
+    )
 
 
-def _distributions(result: BenchResult) -> str:
+def _distributions(result: BenchResult, canvas: Canvas) -> str:
     measures = result.measures
     if measures is None:
         return ""
@@ -161,7 +180,7 @@ def _distributions(result: BenchResult) -> str:
         _panel("ITL", ("per chunk", measures.itl), ("per token", measures.itl_per_token)),
         _panel("E2E", ("from the send", measures.e2e), *_when(is_open, measures.e2e_from_intended)),
     ]
-    return cumulative_panels(panels, "Cumulative distributions of the latencies")
+    return cumulative_panels(panels, "Cumulative distributions of the latencies", canvas=canvas)
 
 
 def _when(is_open: bool, distribution: Distribution) -> list[tuple[str, Distribution]]:

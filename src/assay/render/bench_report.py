@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 
 from jinja2 import Environment
 
@@ -21,7 +22,7 @@ from assay.render.bench_words import (
     workload_words,
 )
 from assay.render.compare_view import question_words, side_rows, undecidable
-from assay.render.pages import environment
+from assay.render.pages import environment, html_page
 from assay.render.sweep_points import sweep_points
 from assay.units import NS_PER_S
 
@@ -94,9 +95,10 @@ def _asked(spec: BenchSpec, load: str) -> Facts:
 
 
 def _page(template: str, **context: object) -> str:
-    return _environment().get_template(template).render(context)
+    return html_page(_environment(), template, context)
 
 
+@cache
 def _environment() -> Environment:
     page = environment()
     page.filters |= {"number": words.number_words, "time": time_words, "sentence": words.sentence_words}

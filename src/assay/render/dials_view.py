@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.plan.dial_front import Outcome, front
-from assay.render.svg_canvas import TOP, WIDTH, Scale, dot, line, picture, rounded, rows, text
+from assay.render.svg_canvas import LETTER, TOP, WIDE, Canvas, Scale, dot, line, picture, rounded, rows, text
 from assay.render.svg_lines import BOTTOM, HEIGHT, LEFT, axis_below
 from assay.render.words import number_words
 
@@ -13,7 +13,9 @@ FLOOR = BOTTOM + 60
 MS_PER_S = 1000.0
 
 
-def front_chart(found: Sequence[Outcome], title: str, throughput_unit: str, latency_words: str) -> str:
+def front_chart(
+    found: Sequence[Outcome], title: str, throughput_unit: str, latency_words: str, *, canvas: Canvas = WIDE
+) -> str:
     """SVG of settings as dots, those that nothing beats joined by a line; "" where there is nothing to draw.
 
     Args:
@@ -21,10 +23,11 @@ def front_chart(found: Sequence[Outcome], title: str, throughput_unit: str, late
         title: what the chart shows.
         throughput_unit: for example "tok/s".
         latency_words: the latency's name, shown in milliseconds, for example "TPOT p50".
+        canvas: what it is drawn for.
     """
     if not found:
         return ""
-    right = WIDTH - 40
+    right = canvas.width - (14 if canvas.is_narrow else 40)
     best = front(found)
     across = rounded(0.0, 1.08 * max(MS_PER_S * one.latency_s for one in found), LEFT, right)
     up = rounded(0.0, 1.08 * max(one.throughput for one in found), FLOOR, TOP + 20)
@@ -33,8 +36,8 @@ def front_chart(found: Sequence[Outcome], title: str, throughput_unit: str, late
     joined = " ".join(f"{across(MS_PER_S * one.latency_s):.1f},{up(one.throughput):.1f}" for one in best)
     parts.append(f'<polyline class="line stack" points="{joined}"/>')
     parts += [_dot(one, across, up, throughput_unit, on_front=one in best) for one in found]
-    parts += [*_baseline_cross(found, across, up, right), *_ends(best, across, up)]
-    return picture(HEIGHT + 60, title, parts)
+    parts += [*_baseline_cross(found, across, up, right), *_ends(best, across, up, canvas)]
+    return picture(HEIGHT + 60, title, parts, canvas)
 
 
 def _dot(one: Outcome, across: Scale, up: Scale, unit: str, *, on_front: bool) -> str:
@@ -58,13 +61,16 @@ def _baseline_cross(found: Sequence[Outcome], across: Scale, up: Scale, right: f
     ]
 
 
-def _ends(best: Sequence[Outcome], across: Scale, up: Scale) -> list[str]:
+def _ends(best: Sequence[Outcome], across: Scale, up: Scale, canvas: Canvas) -> list[str]:
     """The quickest setting's name below its dot, that of the one with the most throughput to the left above its own."""
     first, last = best[0], best[-1]
     names = []
     if not first.is_baseline:
-        names.append(text(first.label, across(MS_PER_S * first.latency_s), up(first.throughput) + 20, "key note stack"))
+        x, y = across(MS_PER_S * first.latency_s), up(first.throughput)
+        x = max(0.0, min(x, canvas.width - LETTER * len(first.label)))
+        names.append(text(first.label, x, y + 20, "key note stack", room=canvas.width - x))
     if last is not first and not last.is_baseline:
         x, y = across(MS_PER_S * last.latency_s), up(last.throughput)
-        names.append(text(last.label, x, y - 10, "key note stack", anchor="end"))
+        x = min(canvas.width, max(x, LETTER * len(last.label)))
+        names.append(text(last.label, x, y - 10, "key note stack", anchor="end", room=x))
     return names

@@ -9,7 +9,7 @@ from assay.records.estimate import OpTime, StepEstimate
 from assay.records.estimate_report import EstimateReport
 from assay.render import estimate_words as words
 from assay.render.estimate_rows import LITTLE_SHARE, memory_parts
-from assay.render.svg_canvas import LETTER, WIDTH, picture, rect, text
+from assay.render.svg_canvas import LETTER, Canvas, at_both_widths, picture, rect, text
 from assay.render.svg_roofline import Operation, Roof, roofline, speed
 
 MEMORY_HEIGHT = 30
@@ -21,12 +21,14 @@ KINDS = {"decode": "stack", "prefill": ""}
 
 
 def estimate_charts(report: EstimateReport) -> dict[str, str]:
-    """Every chart by name; an empty text where there is nothing to draw."""
-    return {
-        "memory": _memory(report),
-        "roofline": _roofline(report),
-        "speed": _speed(report),
-    }
+    """Every chart by name, for both widths; an empty text where there is nothing to draw."""
+    return at_both_widths(
+        lambda canvas: {
+            "memory": _memory(report, canvas),
+            "roofline": _roofline(report, canvas),
+            "speed": _speed(report, canvas),
+        }
+    )
 
 
 def off_the_chart(report: EstimateReport) -> list[str]:
@@ -35,7 +37,7 @@ def off_the_chart(report: EstimateReport) -> list[str]:
     return [op.name for op in step.ops if not _drawable(op) and step.share(op) >= LITTLE_SHARE]
 
 
-def _roofline(report: EstimateReport) -> str:
+def _roofline(report: EstimateReport, canvas: Canvas) -> str:
     point = report.point
     steps = [point.decode, *([point.prompts] if point.prompts else [])]
     operations = [one for step in steps for one in _operations(step)]
@@ -49,7 +51,7 @@ def _roofline(report: EstimateReport) -> str:
     ]
     slopes = list(_roofs(facts.get("memory_read_bytes_per_s", []), "memory", "bytes/s"))
     title = f"roofline of one {report.box.device.name}: operations of a step of decode and of prefill"
-    return roofline(operations, levels, slopes, title)
+    return roofline(operations, levels, slopes, title, canvas=canvas)
 
 
 def _operations(step: StepEstimate) -> Iterator[Operation]:
@@ -87,7 +89,7 @@ def _roofs(facts: Sequence[Fact], name: str, unit: str) -> Iterator[Roof]:
         yield Roof(label=label, value=fact.value, kind="" if fact is highest else "high")
 
 
-def _speed(report: EstimateReport) -> str:
+def _speed(report: EstimateReport, canvas: Canvas) -> str:
     found = {
         point.running: (
             float(point.running),
@@ -99,22 +101,23 @@ def _speed(report: EstimateReport) -> str:
         for point in report.points
     }
     title = "tokens/s of decode by requests that run: expected, its range, and the ceiling"
-    return speed([found[key] for key in sorted(found)], title, "requests that run", "tokens/s of decode", "tokens/s")
+    points = [found[key] for key in sorted(found)]
+    return speed(points, title, "requests that run", "tokens/s of decode", "tokens/s", canvas=canvas)
 
 
-def _memory(report: EstimateReport) -> str:
+def _memory(report: EstimateReport, canvas: Canvas) -> str:
     """The fullest device's memory as one bar."""
     parts = [part for part in memory_parts(report.memory) if part.size_bytes > 0]
     total = sum(part.size_bytes for part in parts)
     drawn, left, end_of_words = [], 0.0, 0.0
     for part in parts:
-        width = WIDTH * part.size_bytes / total
+        width = canvas.width * part.size_bytes / total
         said = f"{part.name} {words.size_words(part.size_bytes)}"
         drawn.append(rect(left, 0, max(1.0, width - 1), MEMORY_HEIGHT, f"bar {part.css}", said))
         room = LETTER * len(said)
-        start = min(left, WIDTH - room)
+        start = min(left, canvas.width - room)
         if start >= end_of_words and width > SLIVER:
             drawn.append(text(said, start, MEMORY_HEIGHT + 16, "key"))
             end_of_words = start + room + 8
         left += width
-    return picture(MEMORY_HEIGHT + 24, "memory of the fullest device", drawn)
+    return picture(MEMORY_HEIGHT + 24, "memory of the fullest device", drawn, canvas)

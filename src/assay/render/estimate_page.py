@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from jinja2 import Environment
 
 from assay.records.estimate_report import EstimateReport
@@ -9,7 +11,7 @@ from assay.render import estimate_rows as rows
 from assay.render import estimate_words as words
 from assay.render.bench_facts import Facts
 from assay.render.estimate_charts import estimate_charts, off_the_chart
-from assay.render.pages import environment
+from assay.render.pages import environment, html_page
 from assay.render.words import NOTHING, sentence_words
 
 
@@ -17,27 +19,24 @@ def estimate_html(report: EstimateReport) -> str:
     """The whole estimate as one page without a single outside reference."""
     point = report.point
     largest_first = sorted(report.model.parameters_by_part.items(), key=lambda item: -item[1])
-    return (
-        _environment()
-        .get_template("estimate.html.j2")
-        .render(
-            report=report,
-            point=point,
-            headline=rows.headline(report),
-            taken=_taken(report),
-            parts=largest_first,
-            memory=_memory(report),
-            capacity=rows.capacity_words(report),
-            held_back=rows.held_back_words(report.points),
-            with_prompts=any(each.output_tokens_per_s for each in report.points),
-            split=rows.split_words(point),
-            experts=rows.experts_words(point, report.model.num_experts),
-            prompts_title=rows.prompts_words(point),
-            off_chart=off_the_chart(report),
-            ceilings=rows.ceilings(report.box.device),
-            charts=estimate_charts(report),
-        )
-    )
+    context = {
+        "report": report,
+        "point": point,
+        "headline": rows.headline(report),
+        "taken": _taken(report),
+        "parts": largest_first,
+        "memory": _memory(report),
+        "capacity": rows.capacity_words(report),
+        "held_back": rows.held_back_words(report.points),
+        "with_prompts": any(each.output_tokens_per_s for each in report.points),
+        "split": rows.split_words(point),
+        "experts": rows.experts_words(point, report.model.num_experts),
+        "prompts_title": rows.prompts_words(point),
+        "off_chart": off_the_chart(report),
+        "ceilings": rows.ceilings(report.box.device),
+        "charts": estimate_charts(report),
+    }
+    return html_page(_environment(), "estimate.html.j2", context)
 
 
 def _taken(report: EstimateReport) -> Facts:
@@ -63,6 +62,7 @@ def _capitalized(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
+@cache
 def _environment() -> Environment:
     page = environment()
     page.filters |= {

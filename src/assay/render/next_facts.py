@@ -99,7 +99,7 @@ def counted(state: CampaignState) -> str:
 def _question(one: Question, worth: str) -> QuestionRow:
     takes = f"more than {MOST} brackets: it lies too close to {worth} to be told apart at this noise"
     if one.shown:
-        takes = "no more brackets of this kind: the gain is shown, and its verdict says what it may cost"
+        takes = "no more brackets of this kind: the gain is shown, and its verdict says what is not"
     elif one.excluded:
         takes = f"nothing to be had: a gain of {worth} is excluded already"
     elif one.brackets is not None and one.finds is not None:

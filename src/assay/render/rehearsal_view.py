@@ -90,8 +90,8 @@ def read_back(state: CampaignState, baseline: float | None, stack: float | None)
         for name, value in (("baseline", baseline), ("stack", stack))
         if value is not None
     ]
-    spent = words.duration_words
-    rows.append(ReadBack(name="measuring", measured=spent(state.spent_s), simulated=spent(state.spent_s * scale)))
+    spent, spent_s = words.duration_words, state.charged_s
+    rows.append(ReadBack(name="measuring", measured=spent(spent_s), simulated=spent(spent_s * scale)))
     return rows
 
 

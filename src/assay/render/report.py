@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment
@@ -13,7 +14,7 @@ from assay.campaign.gates import failed_gates
 from assay.plan.proof import unproved
 from assay.records.rehearsal import StepFacts
 from assay.records.run import RunStatus
-from assay.records.spec import MAIN_POINT, RANDOM_WEIGHTS
+from assay.records.spec import MAIN_POINT
 from assay.records.state import CampaignState, RunRecord
 from assay.records.text import shown
 from assay.records.verdict import VerdictKind
@@ -22,9 +23,10 @@ from assay.render import report_facts as facts
 from assay.render.bottleneck_facts import Bottlenecks
 from assay.render.latency_facts import latency_notes
 from assay.render.next_facts import next_up
-from assay.render.pages import environment
+from assay.render.pages import environment, html_page
 from assay.render.report_charts import Latencies, charts, fronts
 from assay.render.scoring_facts import ABOUT_LEFT, scoring
+from assay.render.soak_facts import growth_note
 from assay.units import GIB_BYTES
 
 MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "} | {one: f"\\{one}" for one in "|\\[]*"}
@@ -56,7 +58,7 @@ def report_html(
     mark = f"{words.SIMULATED}: " if simulated else ""
     drawn = {"charts": charts(state, latencies, mark), "fronts": fronts(state, mark)}
     context = _context(state, launch_commands, simulated=simulated, step=step, bottlenecks=bottlenecks)
-    return _environment(autoescape=True).get_template("report.html.j2").render(context, **drawn)
+    return html_page(_environment(autoescape=True), "report.html.j2", {**context, **drawn})
 
 
 def report_markdown(
@@ -73,6 +75,7 @@ def report_markdown(
     return shown(_environment(autoescape=False).get_template("report.md.j2").render(context))
 
 
+@cache
 def _environment(*, autoescape: bool) -> Environment:
     page = environment(autoescape=autoescape)
     page.filters |= {
@@ -109,13 +112,16 @@ def _context(
     metric = state.spec.objective.metric
     invalid = [run for run in state.runs if run.outcome and run.outcome.status is RunStatus.INVALID]
     baseline, calibration = facts.baseline_runs(state), facts.calibration_runs(state)
-    rows = facts.todo_rows(state)
+    rows, points = facts.todo_rows(state), stack_facts.operating_points(state)
     return {
         "state": state,
         "spec": state.spec,
         "headline": state.headline,
         "headline_words": words.headline_words(state),
+        "growth_note": growth_note(state),
         "next_up": next_up(state, bottlenecks),
+        "measuring": words.measuring_words(state),
+        "uncharged": words.uncharged_words(state),
         "waited": words.waited_words(state),
         "waited_links": facts.references_to(state, facts.waiting_runs(state)),
         "simulated": simulated,
@@ -128,7 +134,7 @@ def _context(
         "latency_notes": latency_notes(state),
         "quantiles": facts.quantile_rows(state),
         "answers": facts.answer_rows(state),
-        "about_answers": f"{RANDOM_WEIGHTS.capitalize()}." if state.spec.target.has_random_weights else "",
+        "about_answers": " ".join(f"{told[0].upper()}{told[1:]}." for told in words.answers_words(state)),
         "gates": facts.gate_rows(state),
         "invalid": invalid,
         "unproved": [(one.id, missing) for one in state.hypotheses if (missing := unproved(one, state))],
@@ -142,8 +148,8 @@ def _context(
         "scoring": scoring(state),
         "about_left": ABOUT_LEFT,
         "point_labels": stack_facts.point_labels(state),
-        "operating_points": stack_facts.operating_points(state),
-        "judged_over": stack_facts.judged_over(state),
+        "operating_points": points,
+        "judged_over": stack_facts.judged_over(points),
         "main_point": f"{MAIN_POINT} ({state.spec.workload.concurrency} in flight)",
         "points": stack_facts.point_rows(state),
         "members": stack_facts.member_rows(state),

@@ -16,7 +16,7 @@ from assay.records.verdict import Effect, Verdict
 from assay.render import svg
 from assay.render.dials_view import front_chart
 from assay.render.report_facts import objective
-from assay.render.scoring_chart import calibration
+from assay.render.scoring_chart import calibration_rows
 from assay.render.so_far import IN_PROGRESS, so_far
 from assay.render.words import (
     UNITS,
@@ -37,35 +37,49 @@ LONG_PAUSE_S = 600.0
 
 
 def charts(state: CampaignState, latencies: Latencies | None, mark: str) -> dict[str, str]:
-    """Every chart by name; empty where there is nothing to draw.
+    """Every chart by name, for both widths; empty where there is nothing to draw.
 
     Args:
         state: the campaign.
         latencies: seconds of single requests by arm and metric.
         mark: put before every title.
     """
-    return {
-        "forest": _forest(state, f"{mark}Measured effects with their intervals"),
-        "predictions": calibration(state, f"{mark}Predicted ranges against measured intervals"),
-        "waterfall": _waterfall(state, f"{mark}From the baseline to the stack"),
-        "runs": _runs(state, f"{mark}Every valid run in time order"),
-        "ttft": _distribution(latencies, "ttft_s", f"{mark}Time to first token, baseline and stack"),
-        "tpot": _distribution(latencies, "tpot_s", f"{mark}Time per output token, baseline and stack"),
-    }
+    effects, predictions, bars = _effect_rows(state), calibration_rows(state), _bars(state)
+    dots, breaks = _dots(state)
+    unit, band = UNITS[state.spec.objective.metric][0], 100 * state.spec.objective.min_effect
+    return svg.at_both_widths(
+        lambda canvas: {
+            "forest": svg.intervals(
+                effects, f"{mark}Measured effects with their intervals", min_effect=band, canvas=canvas
+            ),
+            "predictions": svg.intervals(
+                predictions, f"{mark}Predicted ranges against measured intervals", canvas=canvas
+            ),
+            "waterfall": svg.waterfall(bars, f"{mark}From the baseline to the stack", canvas=canvas),
+            "runs": svg.runs(dots, f"{mark}Every valid run in time order", unit, breaks=breaks, canvas=canvas),
+            "ttft": _distribution(latencies, "ttft_s", f"{mark}Time to first token, baseline and stack", canvas),
+            "tpot": _distribution(latencies, "tpot_s", f"{mark}Time per output token, baseline and stack", canvas),
+        }
+    )
 
 
 def fronts(state: CampaignState, mark: str) -> dict[str, str]:
     """Of every dial that was searched: its settings' throughput against their latency; by hypothesis."""
+    return svg.at_both_widths(lambda canvas: _fronts(state, mark, canvas))
+
+
+def _fronts(state: CampaignState, mark: str, canvas: svg.Canvas) -> dict[str, str]:
     drawn = {}
     for hypothesis in state.hypotheses:
         found = outcomes(state, series_of(hypothesis.id), THROUGHPUT, LATENCY)
         if len(found) > 1:
             title = f"{mark}{hypothesis.id}: throughput against latency of every setting that was run"
-            drawn[hypothesis.id] = front_chart(found, title, UNITS[THROUGHPUT][0], "TPOT p50")
+            drawn[hypothesis.id] = front_chart(found, title, UNITS[THROUGHPUT][0], "TPOT p50", canvas=canvas)
     return drawn
 
 
-def _forest(state: CampaignState, title: str) -> str:
+def _effect_rows(state: CampaignState) -> list[svg.Row]:
+    """A row a hypothesis, and one of the stack; none where nothing was measured."""
     rows, open_ones = [], so_far(state)
     status = {item.id: item.status for item in todo(state)}
     for hypothesis in state.hypotheses:
@@ -84,13 +98,13 @@ def _forest(state: CampaignState, title: str) -> str:
                 )
             )
     if all(row.middle is None for row in rows):
-        return ""
+        return []
     headline = state.headline
     if headline and headline.effect:
         label = "the stack, confirmed" if headline.confirmed else "the stack, NOT confirmed"
         kind = "headline" if headline.confirmed else "doubtful"
         rows.append(_row(label, headline.effect, kind, target="answer"))
-    return svg.intervals(rows, title, min_effect=100 * state.spec.objective.min_effect)
+    return rows
 
 
 def _unmeasured(hypothesis: Hypothesis, verdict: Verdict | None, status: TodoStatus) -> str:
@@ -111,11 +125,11 @@ def _row(label: str, effect: Effect, kind: str, *, target: str) -> svg.Row:
     )
 
 
-def _waterfall(state: CampaignState, title: str) -> str:
+def _bars(state: CampaignState) -> list[svg.Bar]:
     """Each adopted change as measured on top of those before it, then what fresh runs found of them all."""
     headline = state.headline
     if headline is None or headline.effect is None:
-        return ""
+        return []
     metric, level = state.spec.objective.metric, 100.0
     words = metric_words(headline.baseline_median, metric)
     bars = [svg.Bar(label="baseline", start=0.0, end=level, kind="total", words=words)]
@@ -141,13 +155,16 @@ def _waterfall(state: CampaignState, title: str) -> str:
             target="answer",
         )
     )
-    return svg.waterfall(bars, title)
+    return bars
 
 
-def _runs(state: CampaignState, title: str) -> str:
+def _dots(state: CampaignState) -> tuple[list[svg.Dot], list[tuple[float, str]]]:
+    """Every valid run, and where a pause was left out between two of them."""
     metric = state.spec.objective.metric
-    unit, factor = UNITS[metric]
-    dots, breaks, cut_s, end_ns = [], [], 0.0, None
+    factor = UNITS[metric][1]
+    dots: list[svg.Dot] = []
+    breaks: list[tuple[float, str]] = []
+    cut_s, end_ns = 0.0, None
     began_ns = state.runs[0].intended_at_ns if state.runs else 0
     for run in state.runs:
         pause_s = seconds(run.intended_at_ns - end_ns) if end_ns is not None else 0.0
@@ -173,7 +190,7 @@ def _runs(state: CampaignState, title: str) -> str:
                 target=f"run-{name}",
             )
         )
-    return svg.runs(dots, title, unit, breaks=breaks)
+    return dots, breaks
 
 
 def _arm_kind(run: RunRecord) -> str:
@@ -182,7 +199,7 @@ def _arm_kind(run: RunRecord) -> str:
     return "stack" if run.intent.candidate in {None, "stack"} else "candidate"
 
 
-def _distribution(latencies: Latencies | None, metric: str, title: str) -> str:
+def _distribution(latencies: Latencies | None, metric: str, title: str, canvas: svg.Canvas) -> str:
     if not latencies:
         return ""
     series = [
@@ -190,4 +207,4 @@ def _distribution(latencies: Latencies | None, metric: str, title: str) -> str:
         for arm in ("baseline", "stack")
         if arm in latencies
     ]
-    return svg.cumulative(series, title, "ms")
+    return svg.cumulative(series, title, "ms", canvas=canvas)

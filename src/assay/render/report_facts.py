@@ -159,7 +159,8 @@ def failure_rows(state: CampaignState) -> list[FailureRow]:
     for verdict in state.verdicts.values():
         if verdict.kind not in FAILED_KINDS:
             continue
-        ended = [by_id[name].outcome for name in verdict.runs if name in by_id]
+        own = [by_id[name] for name in verdict.runs if name in by_id and by_id[name].intent.candidate is not None]
+        ended = [run.outcome for run in own]
         failure = next((outcome.failure for outcome in reversed(ended) if outcome and outcome.failure), None)
         default = f"runs/{verdict.runs[-1]}/server.log" if verdict.runs else None
         rows.append(

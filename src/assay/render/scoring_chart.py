@@ -13,17 +13,16 @@ from assay.render.scoring_facts import met_words
 from assay.render.words import range_words
 
 
-def calibration(state: CampaignState, title: str) -> str:
+def calibration_rows(state: CampaignState) -> list[svg.Row]:
     """A row a hypothesis, the highest prediction first; those still open below, with their corrected ranges.
 
     Ranges shrink, widen and miss in a pattern that a list in the order of the plan would hide.
     """
     measured = [one for one in score(state) if one.effect]
     if not measured:
-        return ""
+        return []
     rows = [_measured(one) for one in sorted(measured, key=_highest_first)]
-    rows += [_open(one) for one in sorted(open_outlooks(state), key=_highest_first)]
-    return svg.intervals(rows, title)
+    return rows + [_open(one) for one in sorted(open_outlooks(state), key=_highest_first)]
 
 
 def _measured(one: PredictionScore) -> svg.Row:

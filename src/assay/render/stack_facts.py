@@ -76,9 +76,8 @@ def operating_points(state: CampaignState) -> list[OperatingPoint]:
     ]
 
 
-def judged_over(state: CampaignState) -> str:
-    """What a campaign's effects are over, where it has several operating points; empty with one."""
-    points = operating_points(state)
+def judged_over(points: Sequence[OperatingPoint]) -> str:
+    """What a campaign's effects are over, where it has several operating points; empty with one, that has none here."""
     if not points:
         return ""
     told = "; ".join(f"{one.label}: {one.weight}" for one in points)

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 
-WIDTH = 760
-ROW = 26
 TOP = 10
-AXIS = 36
-LABEL_RIGHT = 208
-PLOT_LEFT = 220
-PLOT_RIGHT = 574
-VALUE_LEFT = 588
 LETTER = 6.5
 """Width of a letter of chart text, in pixels: the mean in wide words ("incompatible-combination"), so that what is said
 to fit does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canvas:
+    """What a chart is drawn for: a screen or paper, or a telephone, on which words would shrink with the picture."""
+
+    kind: str
+    """Its CSS class; the page's style sheet shows one of both."""
+    width: float
+    """Of the drawing, in pixels of its letters."""
+    is_narrow: bool = False
+    """Names and numbers then stand above and below a plot, not beside it."""
+
+
+WIDE = Canvas(kind="wide", width=760.0)
+NARROW = Canvas(kind="narrow", width=358.0, is_narrow=True)
+
+
+def at_both_widths(draw: Callable[[Canvas], Mapping[str, str]]) -> dict[str, str]:
+    """Every chart for a wide screen, and behind it for a narrow one."""
+    wide, narrow = draw(WIDE), draw(NARROW)
+    return {name: chart + narrow[name] for name, chart in wide.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +65,11 @@ def rounded(low: float, high: float, start: float, end: float) -> Scale:
     return Scale(low=math.floor(low / step) * step, high=math.ceil(high / step) * step, start=start, end=end)
 
 
-def picture(height: float, title: str, parts: Iterable[str]) -> str:
+def picture(height: float, title: str, parts: Iterable[str], canvas: Canvas = WIDE) -> str:
     """The whole chart, with its title for those who do not see it."""
-    body = "".join(parts)
     name = escape(title)
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="group" aria-label="{name}"><title>{name}</title>{body}</svg>'
+    box = f'class="{canvas.kind}" viewBox="0 0 {canvas.width:.0f} {height:.0f}"'
+    return f'<svg {box} role="group" aria-label="{name}"><title>{name}</title>{"".join(parts)}</svg>'
 
 
 def text(words: str, x: float, y: float, kind: str, *, anchor: str = "start", room: float | None = None) -> str:

@@ -6,7 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from assay.render.svg_canvas import TOP, WIDTH, Scale, columns, dot, line, picture, rect, rounded, rows, text
+from assay.render.svg_canvas import (
+    TOP,
+    WIDE,
+    Canvas,
+    Scale,
+    columns,
+    dot,
+    line,
+    picture,
+    rect,
+    rounded,
+    rows,
+    text,
+)
 
 HEIGHT = 236
 BOTTOM = 188
@@ -38,20 +51,22 @@ def over_time(
     *,
     windows: Sequence[tuple[float, float]],
     levels: Sequence[float] = (),
+    canvas: Canvas = WIDE,
 ) -> str:
     """Lines over seconds since the load began.
 
     Args:
-        lines: named at their right end.
+        lines: named at their right end, on a narrow canvas below the plot.
         title: what the chart shows.
         unit: of the vertical axis.
         windows: the measured ones, shaded: from, to.
         levels: a value for each window, drawn across it.
+        canvas: what it is drawn for.
     """
     known = [(x, y) for each in lines for x, y in each.points if y is not None]
     if not known:
         return ""
-    right = WIDTH - KEY_WIDTH
+    right = end_of_plot(canvas)
     across = Scale(low=0.0, high=max(x for x, _ in known) or 1.0, start=LEFT, end=right)
     up = rounded(0.0, _highest(known, windows), BOTTOM, TOP + 20)
     parts = [
@@ -66,7 +81,13 @@ def over_time(
         parts.append(line(across(start), up(level), across(end), up(level), "level"))
     for each in lines:
         parts += _polylines(each, across, up)
-    return picture(HEIGHT, title, [*parts, *names_beside(lines, up, right)])
+    names, below = names_of(lines, up, canvas, HEIGHT)
+    return picture(HEIGHT + below, title, [*parts, *names], canvas)
+
+
+def end_of_plot(canvas: Canvas) -> float:
+    """Where a plot ends whose lines are named by `names_of`."""
+    return canvas.width - (14 if canvas.is_narrow else KEY_WIDTH)
 
 
 def axis_below(across: Scale, unit: str, bottom: float = BOTTOM) -> list[str]:
@@ -75,7 +96,20 @@ def axis_below(across: Scale, unit: str, bottom: float = BOTTOM) -> list[str]:
     return [*parts, text(unit, (across.start + across.end) / 2, bottom + 38, "tick", anchor="middle")]
 
 
-def names_beside(lines: Sequence[Line], up: Scale, right: float) -> Iterator[str]:
+def names_of(lines: Sequence[Line], up: Scale, canvas: Canvas, height: float) -> tuple[list[str], float]:
+    """Each line's name beside its end, or below a narrow plot of this height; and the height that they add to it."""
+    if not canvas.is_narrow:
+        return list(_names_beside(lines, up, end_of_plot(canvas))), 0.0
+    known = [each for each in lines if _last(each) is not None]
+    parts = []
+    for number, each in enumerate(known):
+        y = height + 12 + (KEY_LINE + 2) * number
+        parts.append(line(LEFT, y - 4, LEFT + 14, y - 4, f"line {each.kind}"))
+        parts.append(text(each.label, LEFT + 20, y, "key", room=canvas.width - LEFT - 20))
+    return parts, (KEY_LINE + 2.0) * len(known) + 2
+
+
+def _names_beside(lines: Sequence[Line], up: Scale, right: float) -> Iterator[str]:
     """Each line's name beside its end, moved apart where two would touch."""
     ends = [(up(last), each) for each in lines if (last := _last(each)) is not None]
     lowest = -float(KEY_LINE)

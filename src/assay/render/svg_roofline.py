@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from assay.render.svg_canvas import TOP, WIDTH, dot, line, picture, text
+from assay.render.svg_canvas import TOP, WIDE, Canvas, dot, line, picture, text
 
 BOTTOM = 372
 HEIGHT = BOTTOM + 46
 LEFT = 62
-RIGHT = WIDTH - 16
+RIGHT = 16
+"""Left free at the right of a plot."""
+KEYS = 62
+"""Room for the names of two lines beside their ends."""
 NAME_LINE = 15
 """Least distance of two names, in pixels."""
 RADIUS, MORE_RADIUS = 3.2, 8.0
@@ -74,7 +77,14 @@ class LogScale:
         return [tick for tick in found if self.low * 0.999 <= tick <= self.high * 1.001]
 
 
-def roofline(operations: Sequence[Operation], levels: Sequence[Roof], slopes: Sequence[Roof], title: str) -> str:
+def roofline(
+    operations: Sequence[Operation],
+    levels: Sequence[Roof],
+    slopes: Sequence[Roof],
+    title: str,
+    *,
+    canvas: Canvas = WIDE,
+) -> str:
     """Operations under the ceilings of arithmetic and memory.
 
     Args:
@@ -82,10 +92,11 @@ def roofline(operations: Sequence[Operation], levels: Sequence[Roof], slopes: Se
         levels: ceilings of arithmetic.
         slopes: ceilings of memory; the first one that is not dashed makes the ridges.
         title: what the chart shows.
+        canvas: what it is drawn for.
     """
     if not operations or not levels or not slopes:
         return ""
-    across, up = _axes(operations, levels, slopes)
+    across, up = _axes(operations, levels, slopes, canvas)
     parts = [*_grid(across, up, "FLOP for each byte of device memory", "TFLOP/s", 1e12)]
     ridge = max(slopes, key=lambda roof: roof.value)
     parts += _levels(levels, ridge, across, up)
@@ -93,11 +104,17 @@ def roofline(operations: Sequence[Operation], levels: Sequence[Roof], slopes: Se
     for each in sorted(operations, key=lambda one: -one.share):
         parts += _operation(each, across, up)
     parts += _names(operations, levels, across, up)
-    return picture(HEIGHT, title, parts)
+    return picture(HEIGHT, title, parts, canvas)
 
 
 def speed(
-    points: Sequence[tuple[float, float, float, float, float]], title: str, x_unit: str, y_unit: str, what: str
+    points: Sequence[tuple[float, float, float, float, float]],
+    title: str,
+    x_unit: str,
+    y_unit: str,
+    what: str,
+    *,
+    canvas: Canvas = WIDE,
 ) -> str:
     """A band over requests in flight: (requests, lowest, expected, highest, ceiling).
 
@@ -107,10 +124,11 @@ def speed(
         x_unit: of the axis below.
         y_unit: of the axis at the left.
         what: the name of the values in tooltips.
+        canvas: what it is drawn for.
     """
     if len(points) < 2:  # noqa: PLR2004 - a line has two ends
         return ""
-    across = LogScale(low=points[0][0], high=points[-1][0], start=LEFT + 12, end=RIGHT - 90)
+    across = LogScale(low=points[0][0], high=points[-1][0], start=LEFT + 12, end=canvas.width - RIGHT - KEYS)
     lowest, highest = min(p[1] for p in points), max(p[4] for p in points)
     up = LogScale(low=_below(lowest), high=_above(highest), start=BOTTOM, end=TOP + 20)
     parts = [*_grid(across, up, x_unit, y_unit, 1.0)]
@@ -127,14 +145,17 @@ def speed(
     for y, name in ends:
         lowest_y = max(lowest_y + NAME_LINE, y)
         parts.append(text(name, across(points[-1][0]) + 12, lowest_y + 4, "key"))
-    return picture(HEIGHT, title, parts)
+    return picture(HEIGHT, title, parts, canvas)
 
 
-def _axes(operations: Sequence[Operation], levels: Sequence[Roof], slopes: Sequence[Roof]) -> tuple[LogScale, LogScale]:
+def _axes(
+    operations: Sequence[Operation], levels: Sequence[Roof], slopes: Sequence[Roof], canvas: Canvas
+) -> tuple[LogScale, LogScale]:
     """Whole decades around the points and the last ridge."""
     last_ridge = max(level.value for level in levels) / min(slope.value for slope in slopes)
     xs = [each.flops_per_byte for each in operations]
-    across = LogScale(low=_below(min(xs)), high=_above(max([*xs, 1.5 * last_ridge])), start=LEFT, end=RIGHT)
+    right = canvas.width - RIGHT
+    across = LogScale(low=_below(min(xs)), high=_above(max([*xs, 1.5 * last_ridge])), start=LEFT, end=right)
     lowest = min(each.flop_per_s[0] for each in operations)
     highest = max([level.value for level in levels])
     up = LogScale(low=_below(lowest), high=1.8 * highest, start=BOTTOM, end=TOP + 20)
@@ -187,19 +208,21 @@ def _names(operations: Sequence[Operation], levels: Sequence[Roof], across: LogS
     taken += [(x - 6, y - 6, x + 6, y + 6) for _, x, y in spots]
     for level in sorted(levels, key=lambda roof: roof.value):
         places = [(across.end - 4, up(level.value) + down, "end") for down in (-6, 15)]
-        yield from _name(level.label, "", places, taken)
+        yield from _name(level.label, "", places, taken, across.end + RIGHT)
     named = [spot for spot in spots if spot[0].share >= NAMED_SHARE]
     for each, x, y in sorted(named, key=lambda spot: -spot[0].share):
-        yield from _name(each.label, each.kind, _places(x, y, 6 + _radius(each)), taken)
+        yield from _name(each.label, each.kind, _places(x, y, 6 + _radius(each)), taken, across.end + RIGHT)
 
 
-def _name(label: str, kind: str, places: Iterable[tuple[float, float, str]], taken: list[Region]) -> Iterator[str]:
+def _name(
+    label: str, kind: str, places: Iterable[tuple[float, float, str]], taken: list[Region], right: float
+) -> Iterator[str]:
     """The name at the first place where it touches nothing; else the tooltip alone has it."""
     width = BOLD_LETTER * len(label)
     for x, base, anchor in places:
         left = x - width if anchor == "end" else x
         region = (left - 2, base - 12, left + width + 2, base + 4)
-        inside = region[0] >= LEFT and region[2] <= WIDTH and region[1] >= TOP + 20 and region[3] <= BOTTOM
+        inside = region[0] >= LEFT and region[2] <= right and region[1] >= TOP + 20 and region[3] <= BOTTOM
         if inside and not any(_touch(region, other) for other in taken):
             taken.append(region)
             yield text(label, x, base, f"key note {kind}", anchor=anchor)

@@ -1,12 +1,13 @@
-"""Cumulative distributions as small panels, two a row."""
+"""Cumulative distributions as small panels, two a row, on a narrow canvas one."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from assay.render.svg_canvas import LETTER, TOP, WIDTH, Scale, dot, line, picture, rounded, text
+from assay.render.svg_canvas import LETTER, TOP, WIDE, Canvas, Scale, dot, line, picture, rounded, text
 from assay.render.svg_lines import BOTTOM, HEIGHT, KEY_LINE, LEFT, axis_below
 from assay.render.words import number_words
 
@@ -27,21 +28,26 @@ class Curve:
     median: float | None
 
 
-def cumulative_panels(panels: Sequence[tuple[str, Sequence[Curve]]], title: str) -> str:
-    """Cumulative shares, two panels a row: (name with its unit, one or two curves)."""
+PANEL_WIDTH = 300.0
+"""Of a panel's plot, in pixels."""
+
+
+def cumulative_panels(panels: Sequence[tuple[str, Sequence[Curve]]], title: str, *, canvas: Canvas = WIDE) -> str:
+    """Cumulative shares, one or two panels a row: (name with its unit, one or two curves)."""
     shown = [(name, known) for name, curves in panels if (known := [each for each in curves if sum(each.counts)])]
     if not shown:
         return ""
     parts: list[str] = []
+    a_row = 1 if canvas.is_narrow else 2
     for index, (name, curves) in enumerate(shown):
-        left, top = LEFT - 14 + (WIDTH / 2) * (index % 2), (HEIGHT + 4) * (index // 2)
+        left, top = LEFT - 14 + (canvas.width / a_row) * (index % a_row), (HEIGHT + 4) * (index // a_row)
         parts += _panel(name, curves, left, top)
-    return picture((HEIGHT + 4) * ((len(shown) + 1) // 2), title, parts)
+    return picture((HEIGHT + 4) * math.ceil(len(shown) / a_row), title, parts, canvas)
 
 
 def _panel(name: str, curves: Sequence[Curve], left: float, top: float) -> Iterator[str]:
     """One small cumulative chart."""
-    right, bottom = left + WIDTH / 2 - 66, top + BOTTOM
+    right, bottom = left + PANEL_WIDTH, top + BOTTOM
     across = _span(curves, left, right)
     up = Scale(low=0.0, high=1.0, start=bottom, end=top + TOP + 20)
     for share in (0.0, 0.5, 0.9, 0.99):

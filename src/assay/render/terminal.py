@@ -15,12 +15,12 @@ from rich.text import Text
 from assay.plan.runs import has_measured
 from assay.records.hypothesis import Hypothesis
 from assay.records.machine import Machine
-from assay.records.spec import RANDOM_WEIGHTS
 from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
 from assay.records.views import NextStep, TodoItem, Verification
 from assay.render import words
 from assay.render.so_far import NOT_FINAL, SoFar, recorded, so_far
+from assay.render.soak_facts import growth_note
 
 STYLE = {
     VerdictKind.ADOPTED: "bold green",
@@ -32,6 +32,8 @@ STYLE = {
 }
 STATUS_STYLE = {"in_progress": "bold", "cancelled": "dim"}
 NAME_WIDTH = 22
+VERDICT_WIDTH = 16
+"""What is left for a verdict at 80 columns."""
 ASSUMED = "assumed: nothing was measured yet"
 WIDE = 110
 """Columns from which on a verdict's tier and reason fit beside it."""
@@ -56,13 +58,13 @@ class VerdictTable:
         open_ones = so_far(self.state)
         for hypothesis in self.state.hypotheses:
             verdict, found = self.state.verdicts.get(hypothesis.id), open_ones.get(hypothesis.id)
-            name = hypothesis.id if wide else _broken(hypothesis.id, NAME_WIDTH)
-            cells: list[RenderableType] = [str(hypothesis.number), name]
+            cells: list[RenderableType] = [str(hypothesis.number), _broken(hypothesis.id, NAME_WIDTH)]
             cells += [str(hypothesis.optimization.tier)] if wide else []
             cells.append(words.short_range_words(hypothesis.predicted))
             cells.append(words.effect_words(verdict.effect if verdict else found.effect if found else None))
             style = STYLE.get(verdict.kind, "") if verdict else "dim"
-            cells.append(Text(_verdict_cell(self.state, hypothesis, verdict, found), style=style))
+            said = _verdict_cell(self.state, hypothesis, verdict, found)
+            cells.append(Text(_broken(said, NAME_WIDTH if wide else VERDICT_WIDTH), style=style))
             cells += [Text(found.stands if found else words.reason_words(verdict))] if wide else []
             table.add_row(*cells)
         yield table
@@ -80,7 +82,9 @@ def reasons(state: CampaignState) -> RenderableType:
         verdict = state.verdicts.get(hypothesis.id)
         if verdict is None or verdict.kind is VerdictKind.ADOPTED:
             continue
-        lines.append(Text.assemble((f"{hypothesis.id}: {words.verdict_words(verdict)}. ", "bold"), verdict.reason))
+        lines.append(
+            Text.assemble((f"{hypothesis.id}: {words.verdict_words(verdict)}: ", "bold"), words.beside_cause(verdict))
+        )
         if verdict.line and verdict.line not in verdict.reason:
             lines.append(Text(f"    {verdict.line}", style="dim"))
     return Group(*lines)
@@ -97,26 +101,26 @@ def headline_panel(state: CampaignState) -> RenderableType:
     values = f"baseline {words.metric_words(headline.baseline_median, metric)}"
     if headline.stack:
         values += f", stack {words.metric_words(headline.stack_median, metric)} (medians of the confirmation's runs)"
-    return Panel(Group(text, Text(values)), title=title, box=box.ROUNDED)
+    note = growth_note(state)
+    return Panel(Group(text, Text(values), *([Text(note, style="dim")] if note else [])), title=title, box=box.ROUNDED)
 
 
 def status_view(state: CampaignState, remaining_s: float) -> RenderableType:
     """Where the campaign is."""
     ended = [run for run in state.runs if run.outcome]
     spent, total = words.duration_words(state.charged_s), words.duration_words(state.spec.budget.total_s)
-    lost_s = state.invalid_s
-    invalid = f"; {words.duration_words(lost_s)} of runs that do not count, not charged" if lost_s else ""
+    beside = f"{words.waited_words(state)}{words.uncharged_words(state)}"
     facts = _facts(
         [
             ("campaign", state.spec.name),
             ("model", f"{state.model.name or state.model.path} {state.model.quantization}"),
             ("engine", state.build.version),
             ("machine", _machine(state.machine)),
-            ("runs", f"{len(ended)} ended, {spent} of {total} measured{words.waited_words(state)}{invalid}"),
+            ("runs", f"{len(ended)} ended, {spent} of {total} measured{beside}"),
             ("noise", words.noise_words(state.calibration) if state.calibration else "not calibrated yet"),
             ("verdicts", f"{len(state.verdicts)} of {len(state.hypotheses)}"),
             *([("on trial", _on_trial(state))] if not state.headline and state.hypotheses else []),
-            *([("answers", RANDOM_WEIGHTS)] if state.spec.target.has_random_weights else []),
+            *(("answers", told) for told in words.answers_words(state)),
             ("stack", " + ".join(state.stack) or "the baseline"),
             ("left", "finished" if state.headline else _left(state, remaining_s)),
         ]
@@ -144,10 +148,11 @@ def _left(state: CampaignState, remaining_s: float) -> str:
     return f"about {words.duration_words(remaining_s)}{assumed}"
 
 
-def todo_table(items: Sequence[TodoItem]) -> RenderableType:
-    """The todo."""
+def todo_table(items: Sequence[TodoItem], *, with_ranges: bool = False) -> RenderableType:
+    """The todo; predicted ranges where earlier verdicts correct them, or where they are asked for."""
     known = next((item.corrected for item in items if item.corrected), None)
-    table = _table("id, content", "status", "priority", "tier", *(["predicted"] if known else []), "verdict")
+    with_ranges = with_ranges or known is not None
+    table = _table("id, content", "status", "priority", "tier", *(["predicted"] if with_ranges else []), "verdict")
     table.columns[0].min_width = NAME_WIDTH
     table.columns[3].justify = "right"
     for column in [*table.columns[1:3], *table.columns[4:-1]]:
@@ -160,7 +165,7 @@ def todo_table(items: Sequence[TodoItem]) -> RenderableType:
         content = Text.assemble(_broken(item.id, NAME_WIDTH), "\n", (item.content, "dim"))
         status = item.status.replace("in_progress", "in progress")
         style = STATUS_STYLE.get(item.status, "")
-        predicted = [_predicted(item)] if known else []
+        predicted = [_predicted(item)] if with_ranges else []
         table.add_row(content, status, item.priority, str(item.tier), *predicted, verdict, style=style)
     return table
 

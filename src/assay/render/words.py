@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import get_args
 
+from assay.plan.answers_told import untold_answers
 from assay.plan.verdicts import AT_PLAN_TIME, DEPENDENCY, IMPLIED, effect_text
 from assay.records.base import FlagValue
 from assay.records.machine import GpuIdentity
-from assay.records.spec import LatencyName, MetricName
+from assay.records.spec import RANDOM_WEIGHTS, LatencyName, MetricName
 from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect, Verdict, VerdictKind
 from assay.records.views import Corrected
@@ -80,10 +81,16 @@ def _counted(text: str) -> str:
 
 
 def reason_words(verdict: Verdict | None) -> str:
-    """The verdict's reason, without the effect that is shown beside it."""
+    """The verdict's reason, without the effect and the cause that are shown beside it."""
     if verdict is None:
         return ""
-    return _counted(verdict.reason.removeprefix(f"{effect_words(verdict.effect)}: "))
+    return beside_cause(verdict).removeprefix(f"{effect_words(verdict.effect)}: ")
+
+
+def beside_cause(verdict: Verdict) -> str:
+    """The verdict's reason, without the cause that `verdict_words` says."""
+    said = verdict.reason.removeprefix(f"{verdict.cause} ") if verdict.kind in WITH_CAUSE else verdict.reason
+    return _counted(said)
 
 
 def beside_line(verdict: Verdict) -> str:
@@ -116,6 +123,22 @@ def duration_words(seconds: float) -> str:
     if whole < 3600:  # noqa: PLR2004 - seconds in an hour
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def answers_words(state: CampaignState) -> list[str]:
+    """What has to be known of the comparisons of answers before they are read; empty where they say what they show."""
+    return [RANDOM_WEIGHTS] * state.spec.target.has_random_weights + untold_answers(state)
+
+
+def measuring_words(state: CampaignState) -> str:
+    """Measuring time, by what is charged to the budget: "3 min 20 s of measuring"; `uncharged_words` is the rest."""
+    return f"{duration_words(state.charged_s)} of measuring"
+
+
+def uncharged_words(state: CampaignState) -> str:
+    """What goes behind the measuring time: that of runs whose gates failed; empty where none did."""
+    lost_s = state.invalid_s
+    return f"; {duration_words(lost_s)} more of runs that do not count, not charged" if lost_s else ""
 
 
 def waited_words(state: CampaignState) -> str:
