@@ -32,14 +32,13 @@ class Fallen:
     """Verdicts on the candidate."""
     soaks: int
     """Of either arm, all of them."""
-    runs: int
 
 
 def fallen(own: float, base: float, campaigns: int) -> Fallen:
     """How campaigns end in which soaks of the arm and of the baseline fall with these chances, each by itself."""
     budget = Budget(total_s=1e6, calibration_brackets=2, confirmation_brackets=2, soak_s=SOAK_S)
     kinds: Counter[str] = Counter()
-    soaks = runs = 0
+    soaks = 0
     for number in range(campaigns):
         rng = np.random.default_rng([round(1e6 * own), round(1e6 * base), number])
         journal = start([hypothesis("good")], CampaignSpec(budget=budget))
@@ -47,8 +46,7 @@ def fallen(own: float, base: float, campaigns: int) -> Fallen:
         state = journal.state
         kinds[str(state.verdicts["good"].kind)] += 1
         soaks += sum(run.intent.soak_s > 0 for run in state.runs)
-        runs += len(state.runs)
-    return Fallen(kinds=kinds, soaks=soaks, runs=runs)
+    return Fallen(kinds=kinds, soaks=soaks)
 
 
 def _world(rng: np.random.Generator, own: float, base: float, seed: int) -> World:

@@ -217,6 +217,7 @@ def test_a_file_that_is_no_entry_is_refused_with_file_and_key(tmp_path: Path, ol
         (["--applies"], "--engine"),
         (["list", "mscclpp"], "assay catalogue show mscclpp"),
         (["show", "mscclpp", *TARGET], "it is for sglang"),
+        (["--applies", *TARGET, "--engine-version", "newest"], "such as 0.5.9"),
     ],
 )
 def test_a_question_that_cannot_be_answered_says_how_to_ask(words: list[str], hint: str) -> None:

@@ -153,6 +153,14 @@ def test_what_is_not_known_is_an_error_of_the_user(given: dict[str, str], words:
         ask("vllm serve M", **given)
 
 
+@pytest.mark.parametrize(
+    ("command", "written", "version"),
+    [("vllm serve M", "v0.33.0", "0.33.0"), ("llama-server -m M", "b11549", "11549")],
+)
+def test_a_version_is_taken_as_the_engine_writes_it(command: str, written: str, version: str) -> None:
+    assert ask(command, engine_version=written).version == version
+
+
 def test_a_value_that_a_shell_would_fill_in_fits() -> None:
     report = ask("vllm serve $MODEL --port $PORT --max-num-seqs ${N} --tensor-parallel-size 2", engine_version="0.33.0")
 
@@ -518,10 +526,12 @@ def test_the_files_that_a_command_of_compose_names_are_read(
         ("docker compose -f {}/none.yaml up", "is not here"),
         ("docker compose -f {}/compose.yaml up web", "no container .* as web"),
         ("kubectl apply -f {}/compose.yaml -n llm", "no container"),
+        ("docker compose -f {}/broken.yaml up", "broken.yaml is no YAML: line 2: mapping values are not allowed"),
     ],
 )
 def test_a_file_that_is_not_here_or_starts_no_engine_is_said(tmp_path: Path, words: str, said: str) -> None:
     (tmp_path / "compose.yaml").write_text("services: {web: {image: nginx, command: nginx}}", encoding="utf-8")
+    (tmp_path / "broken.yaml").write_text("image: vllm\ncommand: --profiler-config {a: 1}\n", encoding="utf-8")
 
     with pytest.raises(UsageError, match=said):
         ask(words.replace("{}", str(tmp_path)))

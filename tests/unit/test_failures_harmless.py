@@ -27,6 +27,10 @@ INFO 03-30 10:00:00 [cuda.py:275] Some attention backends are not valid for cuda
 [2025-07-09 11:52:19] Attention backend not set. Use flashinfer backend by default.
 load: control-looking token: 128247 '</s>' was not control-type; this is probably a bug in the model. its type will be overridden
 [TensorRT-LLM][WARNING] Device 0 peer access Device 1 is not available.
+No module named 'vllm.commit_id'
+I0302 10:11:13.123456 9 pb_stub.cc:366] "Failed to shut down the stub cleanly: RuntimeError: otters"
+ggml_backend_sched_alloc_splits: failed to allocate graph, reserving (backend_ids_changed = 1)
+[2025-05-02 10:11:12] INFO:     127.0.0.1:40000 - "GET /health HTTP/1.1" 503 Service Unavailable
 """.splitlines()  # noqa: E501 - lines as they are written
 
 

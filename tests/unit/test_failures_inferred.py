@@ -11,13 +11,19 @@ from assay.records.failure import Cause, Explanation
 VLLM = "/site/vllm/"
 PLACES = {
     "compiler": ("/site/torch/_inductor/graph.py", "compile"),
+    "tracer": ("/site/torch/_dynamo/variables/otter.py", "call_function"),
     "packages": ("/site/transformers/utils/import_utils.py", "__init__"),
     "tokenizer": ("/site/sentencepiece/__init__.py", "LoadFromFile"),
     "request": (f"{VLLM}sampling_params.py", "_verify_args"),
+    "multimodal": (f"{VLLM}model_executor/models/otter.py", "_split_pixel_values"),
+    "hand-over": ("/usr/lib/python3.12/multiprocessing/connection.py", "_recv"),
     "processor": ("/site/transformers/models/otter/image_processing_otter.py", "__init__"),
     "registry": ("/site/transformers/models/auto/configuration_auto.py", "__getitem__"),
     "grammar": ("/site/xgrammar/compiler.py", "compile"),
     "model-config": ("/site/transformers/models/otter/configuration_otter.py", "__init__"),
+    "driver": ("/site/pynvml.py", "nvmlDeviceGetOtter"),
+    "response": ("/site/starlette/responses.py", "render"),
+    "foreign-model": (f"{VLLM}model_executor/models/transformers.py", "init_otters"),
     "hub": ("/site/huggingface_hub/file_download.py", "hf_hub_download"),
     "files-of-weights": ("/site/safetensors/torch.py", "load"),
     "weights": (f"{VLLM}model_executor/models/otter.py", "load_weights"),
@@ -33,7 +39,9 @@ PLACES = {
     "speculation": (f"{VLLM}v1/spec_decode/otter.py", "propose"),
     "model": (f"{VLLM}model_executor/models/otter.py", "__init__"),
     "layer": (f"{VLLM}model_executor/layers/otter.py", "forward"),
-    "graphs": (f"{VLLM}compilation/otter.py", "call"),
+    "passes": (f"{VLLM}compilation/passes/otter_pass.py", "match"),
+    "platform": (f"{VLLM}platforms/interface.py", "get_device_capability"),
+    "graphs": (f"{VLLM}compilation/cuda_graph.py", "replay"),
     "worker": (f"{VLLM}v1/worker/otter.py", "step"),
     "serving": (f"{VLLM}entrypoints/openai/serving_otter.py", "create"),
 }
@@ -100,6 +108,22 @@ def test_evidence_asks_only_for_places_that_there_are() -> None:
         ("adapter", "ValueError: otters do not contain tensors", Cause.MISSING_WEIGHTS),
         ("speculation", "ValueError: otters drafted", Cause.INCOMPATIBLE),
         ("serving", "RuntimeError: otters were never counted", Cause.ENGINE_ASSERTION),
+        ("multimodal", "ValueError: otters expected of shape 7", Cause.ENGINE_ASSERTION),
+        ("passes", "AssertionError: otters were not removed", Cause.JIT_COMPILE),
+        ("tracer", "AssertionError: expected an otter", Cause.GRAPH_BREAK),
+        ("platform", "NotImplementedError", Cause.DRIVER_MISMATCH),
+        ("request", "ValueError: otters should be a list", Cause.REQUESTS_REFUSED),
+        ("worker", "TypeError: cannot pickle 'otter' object", Cause.ENGINE_ASSERTION),
+        ("worker", "ValueError: Audio of the otter is too short", Cause.REQUESTS_REFUSED),
+        ("driver", "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xf8: invalid otter", Cause.DRIVER_MISMATCH),
+        ("response", "ValueError: Out of range float values are not JSON compliant", Cause.ENGINE_ASSERTION),
+        ("foreign-model", "TypeError: Otter.__init__() missing 1 required argument: 'fur'", Cause.UNSUPPORTED_MODEL),
+        ("serving", "AssertionError: res=<Response [502]>, res.text='otters'", Cause.COMMUNICATION),
+        (
+            "worker",
+            "RuntimeError: Otters are too many. Please increase --mem-fraction-static",
+            Cause.KV_CACHE_TOO_SMALL,
+        ),
     ],
 )
 def test_class_place_and_words_together_name_the_cause(place: str, message: str, cause: Cause) -> None:
@@ -116,6 +140,9 @@ def test_class_place_and_words_together_name_the_cause(place: str, message: str,
         ("graphs", "ValueError: otters"),
         ("grammar", "RuntimeError: otters"),
         ("ray", "ValueError: otters"),
+        ("hand-over", "EOFError"),
+        ("serving", "zmq.error.ZMQError: Operation not supported"),
+        ("configuration", "EOFError"),
     ],
 )
 def test_evidence_that_is_thin_names_nothing(place: str, message: str) -> None:
@@ -129,6 +156,13 @@ def test_evidence_that_contradicts_itself_names_nothing() -> None:
     of_both = raised("layer", "ValueError: the otters have not been initialized, install ponds")
 
     assert of_both.cause is Cause.UNKNOWN
+
+
+def test_of_causes_with_as_many_votes_the_words_name_one() -> None:
+    words_of_a_value = raised("configuration", "AssertionError: the pond must be a string")
+
+    assert words_of_a_value.cause is Cause.BAD_VALUE
+    assert raised("configuration", "AssertionError: the pond").cause is Cause.INCOMPATIBLE
 
 
 def test_the_place_nearest_to_the_raise_decides_and_libraries_that_tell_nothing_are_passed_over() -> None:

@@ -159,3 +159,23 @@ def test_what_a_terminal_drew_around_a_message_is_no_part_of_it() -> None:
     found = told("│ ModuleNotFoundError: No module named 'otterattention'      │\n")
 
     assert found.cause == Cause.MISSING_DEPENDENCY
+
+
+def test_an_exception_that_python_ignored_counts_only_where_a_kernel_had_failed_before() -> None:
+    def left(message: str) -> Explanation:
+        return told(
+            "Exception ignored in: <function Otter.__del__ at 0x7f00>\n"
+            "Traceback (most recent call last):\n"
+            '  File "/site/vllm/otter.py", line 7, in __del__\n'
+            f"RuntimeError: {message}\n"
+        )
+
+    assert left("CUDA error: an illegal memory access was encountered").cause is Cause.ILLEGAL_ACCESS
+    assert left("CUDA error: invalid argument").cause is Cause.UNKNOWN
+
+
+def test_what_a_worker_said_is_weighed_as_its_own_words() -> None:
+    relayed = "RuntimeError: Worker failed with error '{}', please check the stack trace above for the root cause"
+
+    assert told(relayed.format("IndexError: otter out of its pond")).cause is Cause.ENGINE_ASSERTION
+    assert told(relayed.format("otter")).cause is Cause.UNKNOWN

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.failures import Log, explain
-from assay.failures.infer import RAISED, RAISING, load_inference
+from assay.failures.infer import load_inference
 from assay.failures.lines import PREFIX, read
+from assay.failures.raised import CARRIED, RAISED, RAISING, RELAYED
 from assay.failures.rules import Rule, load_meanings, load_rules
-from assay.failures.stages import FRAME, load_stages
+from assay.failures.stages import EMBEDDED_FRAME, FRAME, load_stages
 from assay.records.failure import Cause, Explanation, Stage
 
 LOGS = sorted((Path(__file__).parent / "failure_logs").glob("*.log"))
@@ -36,6 +37,9 @@ def patterns() -> list[str]:
         *(told.pattern for each in load_inference().evidence for told in (each.raises, each.says) if told),
         RAISED.pattern,
         RAISING.pattern,
+        RELAYED.pattern,
+        CARRIED.pattern,
+        EMBEDDED_FRAME.pattern,
         *(marker.pattern.pattern for marker in markers),
         stages.ready.pattern,
         stages.start.pattern,
@@ -85,7 +89,6 @@ def test_every_cause_has_a_meaning_and_every_cause_that_a_log_can_tell_has_a_rul
     assert {str(cause) for cause in Cause} - told == {
         "oom-at-capture",
         "oom-under-load",
-        "timeout",
         "artifact",
         "none",
     }
@@ -199,7 +202,7 @@ def test_any_text_is_answered(text: str) -> None:
 def test_a_long_line_of_one_thing_over_and_over_is_read_in_a_bounded_number_of_steps(unit: str) -> None:
     """Whole, and behind the start of every rule's example, so that the search begins."""
     starts = {example[: len(example) // 2] for rule in RULES for example in rule.examples[:1]}
-    lines = [(start + unit * 4096)[:4096] for start in starts]
+    lines = [(start + unit * 2048)[:2048] for start in starts]
 
     assert explain([Log("long", lines)]).num_lines == len(lines)
 

@@ -15,6 +15,8 @@ asked = json.loads(pathlib.Path(sys.argv[1]).read_text())
 with pathlib.Path(sys.argv[2]).open("a") as file:
     file.write(json.dumps({"kind": "point", "value": asked["value"]}) + "\\n" + '{"kind": "cut o')
 if asked["value"] == 0:
+    if asked.get("journal"):
+        pathlib.Path(sys.argv[1]).with_name("journal").touch()
     sys.exit("PyTorch sees no CUDA device here")
 if asked["value"] < 0:
     sys.exit("there is no such value")
@@ -47,3 +49,9 @@ def test_where_there_is_nothing_to_measure_on_no_folder_is_left_behind(tmp_path:
     with pytest.raises(MeasurementError, match="nothing was measured: PyTorch sees no CUDA device"):
         run_program("measuring", {"value": 0}, tmp_path / "assay-tuned" / "of-a-model", limit_s=60)
     assert not (tmp_path / "assay-tuned").exists()
+
+
+def test_what_somebody_put_beside_it_stays_and_does_not_hide_why_nothing_was_measured(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError, match="nothing was measured: PyTorch sees no CUDA device"):
+        run_program("measuring", {"value": 0, "journal": True}, tmp_path / "assay-tuned", limit_s=60)
+    assert [path.name for path in (tmp_path / "assay-tuned").iterdir()] == ["journal"]

@@ -23,6 +23,7 @@ from assay.records.run import Purpose, RunIntent, RunOutcome
 from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import CampaignSpec, LoadPoint, Workload
 from assay.records.state import CampaignState
+from assay.render.soak_facts import growth_note
 from assay.units import MIB_BYTES
 from tests.unit.simulated_world import Journal, World, completed, drive, hypothesis, kinds, perform, small_spec, start
 
@@ -111,6 +112,7 @@ def test_a_candidate_is_not_blamed_for_what_the_baseline_does_too() -> None:
 
     assert kinds(state) == {"good": "adopted"}
     assert "as its reference's does: memory of the server grows (+120 MiB/min" in state.verdicts["good"].reason
+    assert "the change is not to blame" in growth_note(state)
     assert kinds(campaign({LEAKS: grows(4.0), frozenset(): grows()})) == {"good": "unstable"}
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from assay.engines.declared_flags import to_info, to_spec
@@ -106,3 +109,45 @@ def test_a_flag_survives_the_record() -> None:
         assert (there_and_back.names, there_and_back.many, there_and_back.is_switch, there_and_back.choices) == (
             spec.names, spec.many, spec.is_switch, spec.choices,
         )  # fmt: skip
+
+
+@pytest.fixture
+def python_that_sees_vllm(tmp_path: Path) -> Path:
+    """Of an environment with a vLLM 0.32.0+cpu that somebody patched: its CompilationConfig has a key of its own."""
+    package = tmp_path / "lib" / "vllm"
+    for name, text in {
+        "__init__.py": "",
+        "engine/arg_utils.py": "TypeAdapter()\nclass EngineArgs:\n    compilation_config: CompilationConfig = None\n",
+        "config/compilation.py": "from pydantic.dataclasses import dataclass\n"
+        "@config\n@dataclass\nclass CompilationConfig:\n    warp_factor: int = 0\n",
+        "../vllm-0.32.0+cpu.dist-info/METADATA": "Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n",
+    }.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text, encoding="utf-8")
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path / "lib"}" exec "{sys.executable}" "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    return python
+
+
+def test_inside_of_json_the_source_that_is_installed_decides_where_it_is_of_the_builds_version(
+    python_that_sees_vllm: Path,
+) -> None:
+    flags: Flags = {"--compilation-config": '{"warp_factor": "nine"}'}
+    here = BUILD.model_copy(update={"argv": [str(python_that_sees_vllm), "-m", "vllm.entrypoints.cli.main"]})
+    elsewhere = here.model_copy(update={"version": "vLLM 0.31.0"})
+
+    assert "takes a whole number, not nine" in (VLLM.check_flags(here, flags) or "")
+    assert "takes no key warp_factor" in (VLLM.check_flags(elsewhere, flags) or "")
+
+
+def test_a_bare_word_of_a_recorded_build_starts_nothing_that_lies_in_the_current_folder(
+    python_that_sees_vllm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(python_that_sees_vllm.parent)
+    recorded = BUILD.model_copy(update={"argv": ["vllm"]})
+
+    reason = VLLM.check_flags(recorded, {"--compilation-config": '{"warp_factor": "nine"}'})
+
+    assert "takes no key warp_factor" in (reason or "")

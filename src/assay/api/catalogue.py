@@ -203,14 +203,14 @@ def _launched(question: TargetQuestion) -> tuple[Knowledge, Flags, dict[str, str
     """The engine's flags, and the baseline that the launch command says."""
     from assay.api.command_words import as_value
     from assay.flags.command import launch, model_of, parse
-    from assay.flags.knowledge import from_history
+    from assay.flags.knowledge import of_named_version
 
     if not question.launch:
         if question.engine is None:
             raise UsageError("no engine is named", hint="give --engine, or a launch command with --launch")
-        return from_history(question.engine, question.version), {}, {}, None
+        return of_named_version(question.engine, question.version), {}, {}, None
     found = parse([question.launch], question.engine)
-    known = from_history(found.dialect.engine, question.version)
+    known = of_named_version(found.dialect.engine, question.version)
     command = launch(found, known)
     named = model_of(command, found.dialect, known)
     skipped = {spec for name in known.dialect.model if (spec := known.find(name))}

@@ -79,13 +79,10 @@ def _refuse_wrappers(found: Found) -> None:
 
 def _knowledge(adapter: Engine, target: Target, version: str | None) -> Knowledge:
     from assay.engines.declared_flags import knowledge_of
-    from assay.flags import from_history
-    from assay.flags.versions import is_version
+    from assay.flags import from_history, of_named_version
 
     if version is not None:
-        if not is_version(version):
-            raise UsageError(f"--engine-version {version}: that is no version", hint="such as 0.5.9")
-        return from_history(adapter.name, version.removeprefix("v"))
+        return of_named_version(adapter.name, version)
     with suppress(EngineError):  # not on this machine: `assay plan` will say so
         return knowledge_of(adapter.find(target))
     return from_history(adapter.name)

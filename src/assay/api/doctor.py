@@ -108,14 +108,12 @@ def doctor(question: Question) -> DoctorReport:
 def _known(found: Found, question: Question) -> _Known:
     """Where the engine's flags are known from: as said, installed, the image's tag, the newest recorded."""
     from assay.flags.command import image_version
-    from assay.flags.knowledge import from_history
+    from assay.flags.knowledge import from_history, of_named_version
     from assay.flags.versions import is_version
 
     engine = found.dialect.engine
     if question.engine_version is not None:
-        if not is_version(question.engine_version):
-            raise UsageError(f"{question.engine_version!r} is no version", hint="such as 0.5.9 or 0.33.0")
-        return _recorded(from_history(engine, question.engine_version.removeprefix("v")), "--engine-version")
+        return _recorded(of_named_version(engine, question.engine_version), "--engine-version")
     if found.image is not None:
         tag = image_version(found.image, found.dialect)
         if tag:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay.errors import UsageError
 
@@ -42,3 +43,17 @@ def text_of(name: str) -> FileText:
     if len(text) > _MAX_CHARACTERS:
         return FileText(path=path, reason=f"is longer than {_MAX_CHARACTERS:,} characters")
     return FileText(path=path, text=text)
+
+
+def yaml_loader() -> Any:
+    """The safe one of libyaml, which reads five times as fast, where it is there."""
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def yaml_problem(error: Exception) -> str:
+    """What a YAML parser stumbled over, on one line."""
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}: " if mark is not None else ""
+    return where + " ".join(str(problem or error).split())[:200]

@@ -45,27 +45,21 @@ def read_options(command: Launch, knowledge: Knowledge) -> OptionsFile:
 def _parsed(text: str, path: Path | str, flag: GivenFlag) -> OptionsFile:
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml reads five times as fast, where it is there
+    from assay.api.doctor_files import yaml_loader, yaml_problem
+
     try:
-        content = yaml.load(text, loader)  # noqa: S506 - safe loaders both
+        content = yaml.load(text, yaml_loader())  # noqa: S506 - safe loaders both
     except RecursionError:
         return _unread(path, flag, _TOO_DEEP)
     except (yaml.YAMLError, ValueError) as error:  # 2024-13-40 is a ValueError
-        if "nesting depth" in _said(error):
+        if "nesting depth" in yaml_problem(error):
             return _unread(path, flag, _TOO_DEEP)
-        return _broken(flag, f"is no YAML: {_said(error)}")
+        return _broken(flag, f"is no YAML: {yaml_problem(error)}")
     if content is None:
         return OptionsFile(content={})
     if not isinstance(content, dict):
         return _broken(flag, f"holds a {type(content).__name__} and no options")
     return OptionsFile(content=content)
-
-
-def _said(error: Exception) -> str:
-    """What the parser stumbled over, on one line."""
-    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}: " if mark is not None else ""
-    return where + " ".join(str(problem or error).split())[:200]
 
 
 def _unread(path: Path | str, flag: GivenFlag, reason: str) -> OptionsFile:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from assay.api.doctor_compose import Files
 
 _IMAGE = re.compile(r"^[ \t]*(?:-[ \t]+)?image[ \t]*:[ \t]*\S", re.MULTILINE)
@@ -39,10 +41,13 @@ def as_command(words: Sequence[str], engine: str | None) -> Command:
     """The words of the first container that starts an engine; the same words where they name and are no such file.
 
     Raises:
-        UsageError: a file that is named is not here, or starts no engine.
+        UsageError: a file that is named is not here, is no YAML, or starts no engine.
     """
     if len(words) == 1 and _IMAGE.search(words[0]):
-        found = _commands(_containers(_loaded(words[0])), engine)
+        contents: list[Any] = []
+        with suppress(UsageError):  # told where the command is taken apart
+            contents = _loaded(words[0], "the text")
+        found = _commands(_containers(contents), engine)
         return Command(words=found[0] if found else words)
     named = _named(words)
     if named is None:
@@ -73,7 +78,7 @@ def _of_files(files: Files, engine: str | None) -> Command:
                 f"{file.path} {file.reason}",
                 hint='run this where the file is, or give its text: assay doctor -- "$(cat FILE)"',
             )
-        contents += _loaded(file.text)
+        contents += _loaded(file.text, file.path)
     services = merged(contents, files.services)
     found = _commands(_containers(services or contents), engine) if services or not files.services else []
     told = ", ".join(files.names)
@@ -102,15 +107,20 @@ def _commands(containers: Iterator[Mapping[str, Any]], engine: str | None) -> li
     return found
 
 
-def _loaded(text: str) -> list[Any]:
-    """The documents of a YAML file; none where it is no YAML."""
+def _loaded(text: str, path: Path | str) -> list[Any]:
+    """The documents of a YAML file.
+
+    Raises:
+        UsageError: it is none.
+    """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    from assay.api.doctor_files import yaml_loader, yaml_problem
+
     try:
-        return list(yaml.load_all(text, loader))
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return []
+        return list(yaml.load_all(text, yaml_loader()))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is no YAML: {yaml_problem(error)}", hint="mend the file") from error
 
 
 def _containers(content: Any) -> Iterator[Mapping[str, Any]]:

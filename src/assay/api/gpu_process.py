@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,9 @@ def run_program(
             if made:  # nothing was measured: nothing is left behind
                 for path in (asked, results, log):
                     path.unlink(missing_ok=True)
-            for path in made:
-                path.rmdir()
+            with suppress(OSError):  # something else was put there meanwhile: it stays
+                for path in made:
+                    path.rmdir()
             raise
     return Ran(rows=rows, problem=problem)
 

@@ -57,6 +57,7 @@ def _planned(folder: Path, record: Any, catalogue: Path | None) -> CampaignState
     from assay.catalogue.documents import FolderDocuments
     from assay.plan.fold import fold, settled
     from assay.records.event import EventKind
+    from assay.store.elsewhere_file import remove_elsewhere
 
     if not record.events():
         record.append(EventKind.CAMPAIGN_CREATED, _created(declared_spec(folder)))
@@ -86,6 +87,7 @@ def _planned(folder: Path, record: Any, catalogue: Path | None) -> CampaignState
             **({"random_weights": True} if declares else {}),
         }
         record.append(EventKind.PLAN_WRITTEN, payload)
+        remove_elsewhere(folder)
         state = fold(record.events())
     return state
 

@@ -66,18 +66,23 @@ def refuse_elsewhere(folder: Path) -> None:
 def withdraw(folder: Path, documents: FolderDocuments) -> dict[str, str]:
     """Before documents are written anew, on their own machine or for another one: those that nobody edited go.
 
+    What a person edited or removed is written down first: whoever is killed in here has lost nothing that a person did.
+
     Returns:
         Those that a person removed, which are not to be written again: file names with the ids of their hypotheses.
     """
     from assay.catalogue.documents import named
-    from assay.store.elsewhere_file import read_elsewhere, remove_elsewhere
+    from assay.store.elsewhere_file import read_elsewhere, write_elsewhere
 
     elsewhere = read_elsewhere(folder)
     if elsewhere is None:
         return {}
-    dropped = elsewhere.documents.keys() - documents.fingerprints().keys()
-    documents.withdraw(elsewhere.documents)
-    remove_elsewhere(folder)
+    there, written = documents.fingerprints(), elsewhere.documents
+    dropped = written.keys() - there.keys()
+    touched = [name for name, found in there.items() if written.get(name) != found]
+    remembered = dict.fromkeys(touched, "edited") | dict.fromkeys(dropped, "removed")
+    write_elsewhere(folder, elsewhere.model_copy(update={"documents": remembered}))
+    documents.withdraw(written)
     return {name: named(name) for name in dropped}
 
 

@@ -83,10 +83,12 @@ def plan_elsewhere(folder: Path, question: Question, catalogue: Path | None = No
     if before is None or _asked(before) != _asked(elsewhere):
         dropped = withdraw(folder, documents)
         kept = documents.fingerprints()
+        persons = dict.fromkeys(kept, "edited") | dict.fromkeys(dropped, "removed")
+        write_elsewhere(folder, elsewhere.model_copy(update={"documents": persons}))
         wanted = [one for one in found.hypotheses if one.id not in dropped.values()]
         documents.write(wanted, abouts(state, found, earlier_scores(state), elsewhere.label))
-        written = {name: told for name, told in documents.fingerprints().items() if name not in kept}
-        elsewhere = elsewhere.model_copy(update={"documents": written | dict.fromkeys(dropped, "removed")})
+        written = documents.fingerprints() | persons
+        elsewhere = elsewhere.model_copy(update={"documents": written})
         write_elsewhere(folder, elsewhere)
     hypotheses = documents.read()
     refuse_secret_deltas(hypotheses)

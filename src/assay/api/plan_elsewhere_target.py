@@ -119,17 +119,14 @@ def _engine(target: Target, version: str | None) -> tuple[EngineBuild, str]:
     """The engine as a version of it is recorded, started as assay.toml says; and where its flags are from."""
     from assay.api.catalogue import recorded_build
     from assay.flags.dialect import dialects
-    from assay.flags.knowledge import from_history
-    from assay.flags.versions import is_version
+    from assay.flags.knowledge import of_named_version
 
     if target.engine not in dialects():
         raise UsageError(
             f"no flags are recorded of {target.engine}",
             hint=f"engines that can be planned for from elsewhere: {', '.join(dialects())}",
         )
-    if version is not None and not is_version(version):
-        raise UsageError(f"--engine-version {version}: that is no version", hint="such as 0.5.9")
-    known = from_history(target.engine, version.removeprefix("v") if version else None)
+    known = of_named_version(target.engine, version)
     told = {
         "argv": _argv(target, known.dialect),
         "version": f"{known.dialect.title} {known.version}",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 FOLDER = click.Path(path_type=Path, file_okay=False, resolve_path=True)
+MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
 
 folder = click.option(
     "--folder",

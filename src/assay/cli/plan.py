@@ -10,16 +10,13 @@ import click
 from assay import api
 from assay.cli import options
 from assay.cli.command import TeachingCommand
+from assay.cli.options import MACHINE_FILE
 from assay.cli.output import say, show, show_json
 from assay.errors import EngineError
 
 if TYPE_CHECKING:
     from assay.api.plan_elsewhere_target import Question
     from assay.records.state import CampaignState
-
-MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
-UNDECIDED = "cannot be decided"
-"""How the reason of an entry begins that hangs on a fact which is unknown."""
 
 
 @click.command(
@@ -147,6 +144,8 @@ def _say_documents(folder: Path, count: int) -> None:
 
 
 def _say_passed_over(state: CampaignState) -> None:
+    from assay.plan.expression import UNDECIDED
+
     open_ones = [name for name, reason in state.passed_over.items() if reason.startswith(UNDECIDED)]
     if num_others := len(state.passed_over) - len(open_ones):
         say(f"{num_others} catalogue entries do not apply there; of one, with the numbers: assay plan --explain ENTRY")

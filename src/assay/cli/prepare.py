@@ -10,11 +10,10 @@ from assay import api
 from assay.cli import options
 from assay.cli.command import TeachingCommand
 from assay.cli.failure import fail_check
+from assay.cli.options import MACHINE_FILE
 from assay.cli.output import say, show, show_json
 from assay.cli.questions import CONCURRENCY, GivenTarget, ask, model_path
 from assay.errors import UsageError
-
-MACHINE_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(

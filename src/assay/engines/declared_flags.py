@@ -113,13 +113,18 @@ def _given(value: FlagValue) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _objects_of(engine: str, argv: tuple[str, ...], version: str, *, is_here: bool) -> Objects | None:
-    """What JSON flags take, by the installed source where that is on this machine, else as recorded of the version."""
+    """What JSON flags take, by the installed source where that is on this machine, else as recorded of the version.
+
+    A build that is only recorded (`assay.api.catalogue.recorded_build`) is started by a bare word, or by a path of
+    another machine, where another version may be here.
+    """
+    if not is_here or engine not in READ_FROM_SOURCE or len(Path(argv[0]).parts) == 1:
+        return recorded(engine, version)
     with suppress(EngineError):
-        if is_here and engine in READ_FROM_SOURCE:
-            python = argv[0] if Path(argv[0]).name.startswith("python") else interpreter_of(argv[0])
-            folder = package(python, engine).folder
-            if folder is not None and (found := installed(folder)) is not None:
-                return found
+        python = argv[0] if Path(argv[0]).name.startswith("python") else interpreter_of(argv[0])
+        here = package(python, engine)
+        if here.version == version and here.folder is not None and (found := installed(here.folder)) is not None:
+            return found
     return recorded(engine, version)
 
 

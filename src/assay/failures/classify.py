@@ -14,7 +14,7 @@ from typing import Any
 
 from assay.failures.exit_status import cause_of, from_signal, is_end, signal_name
 from assay.failures.found import Found, Said
-from assay.failures.placing import stage_of, which_oom
+from assay.failures.placing import of_stack, stage_of, which_oom
 from assay.failures.root import root_of
 from assay.failures.rules import OOM, STRENGTHS, Strength, filled, implication, load_meanings
 from assay.failures.scan import Scan
@@ -154,6 +154,8 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
     said, stage = _nearest(scan)
     said = said or (scan.last if or_last else None)
     stage = stage or ("under-load" if scan.has_served else scan.last.milestone if scan.last else None)
+    if stage is None and (stack := of_stack(scan, None)):
+        stage = stack.stage
     is_cut = said is None and scan.has_served
     return Explanation(
         stage=stage or "unknown",
@@ -170,7 +172,7 @@ def _unknown(scan: Scan, exit_code: int | None, *, or_last: bool = False) -> Exp
 
 def _nearest(scan: Scan) -> tuple[Said | Found | None, Stage | None]:
     consequences = [each for each in scan.found if each.strength == "consequence"]
-    consequence = min(consequences, key=lambda each: each.line.level == "info", default=None)
+    consequence = min(consequences, key=lambda each: (each.line.level == "info", each.is_source), default=None)
     near = scan.nearest
     said = near.exception or consequence or near.error or near.source
     if said is None:

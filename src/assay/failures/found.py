@@ -32,6 +32,16 @@ class Found:
     around: list[LogLine] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Native:
+    """A function on the stack of a native crash that tells how far the server had come."""
+
+    file: str
+    number: int
+    """Of its line."""
+    marker: Marker
+
+
 @dataclass(slots=True)
 class Said:
     """A line that tells of an error no rule knows."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from assay.failures.lines import Line
 from assay.failures.tracebacks import EXCEPTION
 
 IGNORED = ("Exception ignored in", "Exception ignored while")
+STAYS = re.compile(r"\b(?:CUDA|HIP) error: (?:an illegal|a misaligned|misaligned|device-side|unspecified launch)")
+"""A kernel broke the device's context before: whoever calls the device next is told, also while it takes leave."""
 
 
 class Ignored:
@@ -18,6 +22,9 @@ class Ignored:
         """Whether a line tells of such an exception, or is it."""
         if line.body.startswith(IGNORED):
             self._who = line.who
+        elif self._who == line.who and STAYS.search(line.body):
+            self._who = None
+            return False
         elif self._who != line.who or not EXCEPTION.match(line.body):
             return False
         else:

@@ -16,18 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from assay.failures.raised import RAISED, RAISING, first_hand
 from assay.failures.rules import DEFAULT_LEVELS, Match, Rule, Strength, Told, data, told
 from assay.records.failure import Cause, Stage
 
-RAISED = re.compile(
-    r"^(?:\w{1,60}\.){0,8}(?P<kind>gaierror|[A-Z]\w{0,60}(?:Error|Exception|Unsupported|Mismatch|Expired|Timeout"
-    r"|Unavailable|Refused|Failure)|Exception)"
-    r"(?:: (?P<why>.{0,400})|:?\s*$|\((?P<quote>['\"])(?P<words>.{1,400})(?P=quote),?\)$)"
-    r"|^\s*(?P<value>Value error|Assertion failed), (?P<what>.{1,400}?)(?: \[type=|$)"
-)
-"""An exception as Python prints it, or as pydantic tells of one that a check of the configuration raised."""
-RAISING = re.compile(r"""^\s+raise (?P<kind>[A-Z]\w{2,60})\(f?["'](?P<why>.{4,400})""")
-"""The source line of a traceback that was cut before its exception."""
 CONFIGURATION = "configuration"
 """The place of what pydantic tells: its tracebacks end in pydantic."""
 MOST_FRAMES_KEPT = 4096
@@ -107,7 +99,7 @@ def infer(body: str, frames: Sequence[str], asserted: str = "") -> Match | None:
         frames: the functions of its traceback, the innermost last.
         asserted: the source line of an assertion, for one without words.
     """
-    found = RAISED.match(body)
+    found = RAISED.match(first_hand(body))
     if found is None:
         return None
     kind, why = found["kind"] or found["value"], found["why"] or found["words"] or found["what"] or asserted
@@ -154,15 +146,22 @@ def _place_of(frame: str) -> Place | None:
 
 
 def _elected(held: Sequence[Evidence]) -> Told | None:
+    """The cause that leads; where two have as many votes, words decide, which tell more than a class or a place."""
+    votes, words = _counted(held), _counted([each for each in held if each.says])
+    inference = load_inference()
+    ranked = sorted(votes, key=lambda cause: (votes[cause], words[cause]), reverse=True)
+    if not ranked or votes[ranked[0]] < inference.least:
+        return None
+    if len(ranked) == 1 or votes[ranked[0]] - max(0, votes[ranked[1]]) >= inference.margin:
+        return ranked[0]
+    return ranked[0] if words[ranked[0]] > words[ranked[1]] else None
+
+
+def _counted(held: Sequence[Evidence]) -> Counter[Told]:
     votes: Counter[Told] = Counter()
     for each in held:
         votes.update(each.votes)
-    inference = load_inference()
-    ranked = votes.most_common(2)
-    if not ranked or ranked[0][1] < inference.least:
-        return None
-    second = max(0, ranked[1][1]) if len(ranked) > 1 else 0
-    return ranked[0][0] if ranked[0][1] - second >= inference.margin else None
+    return votes
 
 
 @cache

@@ -15,7 +15,7 @@ TAIL = 1024
 MOST_PREFIXES = 10
 BORDERED = " │┃"
 """What stands between a message and the edge of the terminal it was copied from."""
-LEVEL_GROUPS = ("word", "trt", "llama", "glog", "letter", "slog")
+LEVEL_GROUPS = ("word", "trt", "llama", "glog", "bare", "letter", "slog")
 ANSI = re.compile(r"(?:\x1b|#033|\\x1b|\\u001b|\^\[)\[[0-9;?]{0,40}[A-Za-z]|#015$")
 """A colour: as it is, and as syslog, JSON and `cat -v` write it."""
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -31,6 +31,8 @@ PREFIX = re.compile(
     | \d{4}-\d\d-\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?[ |-]{0,4} # 2026-01-01T10:00:00.000Z
     | \d+\.\d\d\.\d{3}\.\d{3}\ (?P<llama>[IWEDC])\                    # llama.cpp: 0.01.234.567 E
     | \[(?P<glog>[EWIF])(?:\d{3,4})?\ [^\]]{0,80}\]\s?                # [E1001 16:06:04 File.cpp:607]
+    | (?P<bare>[EWIF])\d{4}\ [\d:.]{8,15}\ +\d+\ (?=[\w./-]{2,80}:\d+\])       # E1001 16:06:04.123456 1 file.cc:607] "
+    | [\w./-]{2,80}\.(?:cc|cpp|cu|h|py|rs):\d{1,5}\]\ (?=")                  # what it quotes is another's
     | \[TensorRT-LLM\]\[(?P<trt>[A-Z]{4,8})\]\s?
     | \[(?:executor|_torch|serve|llmapi|runtime)\](?=\[RANK\ )         # TensorRT-LLM's parts, before the rank
     | std(?:out|err)\ [FP]\ \s{0,1}                                 # containerd: 2026-01-01T10:00:00+01:00 stderr F
@@ -42,7 +44,7 @@ PREFIX = re.compile(
     | -?\s?(?P<word>INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b(?::|\ -)?\s?
       (?:\d\d-\d\d\ \d\d:\d\d:\d\d\s?)?(?:\[?[\w./-]{1,80}\.(?:py|cpp|cu|cc):\d+\](?:\s(?=\S|\s))?)?
     | [A-Z][a-z]{2}\ +\d+\ [\d:]{8}\ (?:[^:\s]{1,60}\ )?[^:\s]{1,60}:\s # journal, with or without the host
-    | [│┃]\ ?                                                         # the border of a terminal's pane
+    | [│┃|]\ ?                                          # the border of a terminal's pane, or of a group of exceptions
     | [\w.-]{1,40}\s{1,20}\|\                                         # docker compose
     )""",
     re.VERBOSE,
@@ -66,7 +68,7 @@ GOES_ON = re.compile(
 FUNCTION_GOES_ON = re.compile(
     r"^(?:Skipp|Ignor|Disabl|Fall)(?:ing|ed)\b"
     r"|^(?:\w{2,5} {1,10})?\w[\w:~]{2,60}: .{0,300}\b(?:disabling|will be disabled|falling back|forcing off"
-    r"|rounding down|retrying with|skipping|pinned memory)\b"
+    r"|rounding down|retrying|reserving|skipping|pinned memory)\b"
 )
 """The same at the head of a line, or by llama.cpp, which names the function and, in older builds, no level."""
 GAVE_UP_ON = re.compile(r"^(?:Failed to|\w[\w ]{1,40} check failed)\b(?!.{0,300}\b\w{2,60}(?:Error|Exception)\b)")
@@ -86,10 +88,13 @@ CONFIGURATION = re.compile(
 """The engine tells its whole configuration, names of options and all, or a terminal broke it into lines of three
 options and more: no failure stands there."""
 NATIVE_FRAME = re.compile(
-    r"\s*(?:frame )?(?:#\d{1,3}:?\s+(?:0x[\da-f]{4,}|\S{1,200} \()|\d{1,3}:?\s+(?:0x[\da-f]{6,}|/\S{1,300}\.so)"
-    r"|/\S{1,300}\([^)\n]{0,300}\+0x[\da-f]{1,16}\)\s?\[0x|(?:PC: )?@\s+0x[\da-f]{4,})"
+    r"\s*(?:\[[^\]\s]{1,80}:\d{1,7}\] \[ ?\d{1,3}\] )?(?:\* )?(?:frame )?"
+    r"(?:#\d{1,3}:?\s+(?:0x[\da-f]{4,}|\S{1,200} \()|\d{1,3}:?\s+(?:0x[\da-f]{6,}|/\S{1,300}\.so)"
+    r"|(?:\.{0,2}/\S{1,300}|lib[\w.+-]{1,60}\.so[\d.]{0,12})\([^)\n]{0,300}\+0x[\da-f]{1,16}\)\s?\[0x"
+    r"|(?:PC: )?@\s+0x[\da-f]{4,})"
 )
-"""A function on the stack of a native crash, as gdb, glibc, TensorRT-LLM or glog write it: its name states nothing."""
+"""A function on the stack of a native crash, as gdb, lldb, glibc, Open MPI, TensorRT-LLM or glog write it: its name
+states nothing."""
 TP_TAG = re.compile(r"\b(?:DP|TP|PP|EP)\d[\w ]*$")
 COMMENT = re.compile(r"^#(?: (?P<text>.*)|#*)$")
 HEADER = re.compile(r"^# ?[\w-]{2,30}: ")

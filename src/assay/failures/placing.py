@@ -8,6 +8,9 @@ from assay.failures.scan import Scan
 from assay.failures.stages import Marker, first, load_stages
 from assay.records.failure import Cause, Stage
 
+FARTHEST_STACK = 200
+"""Lines between what a process says as it dies and a function of its stack."""
+
 
 def stage_of(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
     """The rule's own; else what the line says, the traceback, what the log said before, and what stands beside it."""
@@ -16,10 +19,13 @@ def stage_of(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
     words, line = load_stages().words, found.line.body
     said = first((marker for marker in words if not marker.is_weak), line)
     frames = found.frames
+    if stage := _not_as_its_functions(scan, found):
+        return stage, frames
     for marker in (said, None if frames and frames.is_weak else frames):
         if marker:
             return (marker.stage_of_oom if found.rule.cause == OOM else None) or marker.stage, marker
-    if wanted := _wanted_for(found):
+    stack = of_stack(scan, found)
+    if wanted := _wanted_for(found) or (stack if stack and not stack.is_weak else None):
         return wanted.stage, wanted
     if found.milestone and found.milestone != "load":
         return _not_before(found, found.milestone), None
@@ -27,17 +33,37 @@ def stage_of(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
         return scan.frames.stage, scan.frames
     if _says_that_it_served(scan, found):
         return "under-load", None
-    weak = frames or first(words, line) or _of_comments(scan)
+    weak = stack or frames or first(words, line) or _of_comments(scan)
     if weak:
         return weak.stage, weak
     milestone = None if found.milestone == "load" and _is_before_the_engine(found) else found.milestone
     return milestone or _default_stage(found), None
 
 
+def _not_as_its_functions(scan: Scan, found: Found) -> Stage | None:
+    """Where how far the log had come tells more than the functions, or less than an import."""
+    frames = found.frames
+    if frames and frames.stage == "under-load" and found.milestone == "kv-cache" and not scan.has_served:
+        return "warm-up"  # the weights are there, and no cache yet: the model runs to see what it needs
+    if frames and frames.is_of_import and (scan.has_served or found.milestone == "load"):
+        return "load"  # what it is imported into may serve already
+    return None
+
+
 def _wanted_for(found: Found) -> Marker | None:
     """Native code complains innermost first; what its callers add in the next lines tells what it was wanted for."""
     after = "\n".join(each.text for each in found.around if each.number > found.line.number)
     return first(load_stages().callers, after) if after else None
+
+
+def of_stack(scan: Scan, found: Found | None) -> Marker | None:
+    """What the native stack below a line tells; None: of any in the log."""
+    near = [
+        each.marker
+        for each in scan.natives
+        if found is None or (each.file == found.file and 0 <= each.number - found.line.number <= FARTHEST_STACK)
+    ]
+    return min(near, key=load_stages().natives.index, default=None)
 
 
 def _not_before(found: Found, milestone: Stage) -> Stage:

@@ -48,9 +48,10 @@ class Progress:
 
     def follow(self, line: Line) -> None:
         """Note a milestone."""
-        if self.milestone == "under-load" and not self._has_only_opened:
+        if self.milestone == "artifact" or (self.milestone == "under-load" and not self._has_only_opened):
             return
-        marker = first(self._stages.milestones, line.text)
+        reached = (each for each in self._stages.milestones if not each.after or self.milestone in each.after)
+        marker = first(reached, line.text)
         if marker is None:
             return
         self.milestone = marker.stage

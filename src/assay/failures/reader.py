@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from assay.failures.around import Around
-from assay.failures.found import Found, Said
+from assay.failures.found import Found, Native, Said
 from assay.failures.ignored import Ignored
 from assay.failures.infer import infer, infer_cut, infer_raising
 from assay.failures.lines import COMMENT, HEADER, LONGEST, NATIVE_FRAME, Line, plain, read, uncoloured
@@ -15,6 +15,7 @@ from assay.failures.nearest import Nearest
 from assay.failures.progress import Progress
 from assay.failures.rules import DEFAULT_LEVELS, Match, Rule, load_rules, stronger
 from assay.failures.service import Service
+from assay.failures.stages import first, load_stages
 from assay.failures.tracebacks import EXCEPTION, Tracebacks
 from assay.failures.untold import CHAINED, Untold
 from assay.failures.words import Words, shortened
@@ -22,8 +23,11 @@ from assay.failures.words import Words, shortened
 MOST_OF_A_RULE = 2
 """Matches kept of one rule in one life of the server; the first counts, the second is a reserve."""
 MOST_COMMENTS = 20
+MOST_NATIVES = 64
 UNDERLINED = re.compile(r"(?:^|[\s\]|])[\s^~]*$")
 """What may follow the source line of a call: nothing, or the marks beneath it."""
+BARE = re.compile(r"^[\w.]{1,300}(?:\(\w{0,60}\))?:?\s*$")
+"""An exception without words."""
 BATCH = 256
 """Lines of which the words that none of them holds are sorted out at once."""
 
@@ -40,10 +44,13 @@ class Reader:
         self.number = 0
         self.found: list[Found] = []
         self.comments: list[str] = []
+        self.natives: list[Native] = []
         self._counts: dict[tuple[int, str], int] = {}
         self._asserted: dict[str, Match | None] = {}
         """By process, the rule that the source line of its last assertion fits: an exception without words means it."""
         self._is_after_call = False
+        self._in_source: set[str] = set()
+        """Processes in whose tracebacks the source of a call fits a rule for messages."""
 
     def read(self, lines: Iterable[str]) -> None:
         """All lines; they come as they are, longer ones may be cut."""
@@ -100,11 +107,19 @@ class Reader:
     def _look_into(self, line: Line, lower: str, words: Sequence[str], shape: str) -> None:
         if not line.body.strip():
             return
+        if self.words.are_native(words) and NATIVE_FRAME.match(line.body):
+            self._note_native(line)
+            return
         is_turn = self._follow(line, lower)
         if not is_turn and not self.words.are_telling(words):
             self.words.forget(shape)
         elif not self.tracebacks.take(line) and not NATIVE_FRAME.match(line.body):
             self._match(line, words)
+
+    def _note_native(self, line: Line) -> None:
+        marker = first(load_stages().natives, line.body) if len(self.natives) < MOST_NATIVES else None
+        if marker:
+            self.natives.append(Native(self.name, line.number, marker))
 
     def _note_comment(self, words: str, text: str) -> None:
         if not HEADER.match(text) and len(self.comments) < MOST_COMMENTS:
@@ -138,6 +153,7 @@ class Reader:
             return
         if EXCEPTION.match(line.body):
             self.untold.ends(line.who, self.tracebacks.marker(line.who))
+            self._forget_sources(line)
         is_source = self._is_after_call or self.tracebacks.is_source(line)
         best = self.rules.best(line, words, self.engine)
         if is_source and "assert " in line.body:
@@ -152,6 +168,18 @@ class Reader:
         if (best is None or best[0].strength == "frame") and not is_source and line.level in DEFAULT_LEVELS:
             self._say(line)
 
+    def _forget_sources(self, line: Line) -> None:
+        """Where a traceback ends in words, these tell, no longer a message's rule that a call's source fits."""
+        if line.who not in self._in_source or BARE.match(line.body):
+            return
+        self._in_source.discard(line.who)
+        life = self.progress.life
+        self.found = [
+            each
+            for each in self.found
+            if each.strength == each.rule.strength or (each.life, each.line.who) != (life, line.who)
+        ]
+
     def _keep(self, line: Line, rule: Rule, values: dict[str, str], *, is_source: bool) -> None:
         if self.service.stop:
             return
@@ -164,6 +192,8 @@ class Reader:
         order, who = (self.order, line.number), line.who
         line, around = self.tracebacks.assertion(line) or (line, self.around.before())
         weak = is_source and rule.strength not in {"frame", "consequence"}
+        if weak:
+            self._in_source.add(who)
         found = Found(
             rule=rule,
             strength="frame" if weak else rule.strength,

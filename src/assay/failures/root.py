@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.failures.found import Found
-from assay.failures.rules import STRENGTHS
+from assay.failures.rules import DEFAULT_LEVELS, STRENGTHS
 
 STATING = frozenset({"root", "general", "broad"})
 
@@ -22,7 +22,11 @@ def _is_exception(found: Found) -> bool:
 
 
 def _rank(found: Found, raised: tuple[int, int] | None) -> int:
-    """What follows from nearly everything tells less than an exception before it: the process was ended for that."""
-    if found.strength == "echo" and raised is not None and raised < found.order:
+    """What follows from nearly everything tells less than an exception before it, for which the process was ended.
+
+    So does what is no more than a warning, or an answer to one request, wherever it stands.
+    """
+    is_error = found.line.level in DEFAULT_LEVELS
+    if found.strength == "echo" and raised is not None and (raised < found.order or not is_error):
         return len(STRENGTHS)
     return STRENGTHS.index(found.strength)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.failures.found import Found, Said
+from assay.failures.found import Found, Native, Said
 from assay.failures.nearest import Nearest
 from assay.failures.reader import MOST_COMMENTS, Reader
 from assay.failures.service import Service
@@ -22,6 +22,7 @@ class Scan:
         self.found: list[Found] = []
         self.nearest = Nearest()
         self.comments: list[str] = []
+        self.natives: list[Native] = []
         self.has_served = False
         self.num_lines = 0
         self.frames: Marker | None = None
@@ -36,6 +37,7 @@ class Scan:
         reader.read(lines)
         self.num_lines += reader.number
         self.found += reader.found
+        self.natives += reader.natives
         self.comments = [*self.comments, *reader.comments][:MOST_COMMENTS]
         self.has_served = self.has_served or reader.progress.has_served
         self.service.join(reader.service)

@@ -15,9 +15,13 @@ FRAME = re.compile(r'^\s*File "(?P<path>[^"]{1,400})", line \d{1,7}(?P<comma>,)?
 """A function of a traceback; faulthandler, which writes the innermost first and no source, has no comma."""
 NOTEBOOK_FRAME = re.compile(
     r"^(?:File )?\[?(?P<path>(?:~|/|[A-Za-z]:\\)[^\s\"\]()]{1,300}\.py)(?:\]\([^)\s]{0,300}\))?(?::\d{1,7},?)?"
-    r" in (?P<name>[\w.<>]{1,120})(?=\(|\s|$)"
+    r"(?: in (?P<name>[\w.<>]{1,120})(?=\(|\s|$)|(?<=\d)\s*$)"
 )
-"""The same as IPython and rich write it, with the arguments of the call or without."""
+"""The same as IPython and rich write it, with the arguments of the call or without; without a name a module's body."""
+EMBEDDED_FRAME = re.compile(
+    r"^\s{0,8}(?P<path>(?:/|[A-Za-z]:\\)[^\s\"():]{1,300}\.pyx?)\(\d{1,7}\): (?P<name>[\w.<>]{1,120})$"
+)
+"""The same as pybind11 writes it in a process of C++, the innermost first."""
 NOTEBOOK_LISTING = re.compile(r"^\s*(?:-+>|❱)?\s*\[?\d{1,6}\]?(?:\([^)\s]{0,400}\))?(?:\s|$)")
 """A numbered line of the source that they list around the call."""
 IMPORTING = '", in <module>'
@@ -40,6 +44,14 @@ class Marker:
     stage_of_oom: Stage | None = None
     """Another stage where memory ran out there."""
 
+    @property
+    def is_of_import(self) -> bool:
+        """It tells of no function, but of a module that is imported."""
+        return self.pattern.search(IMPORTING) is not None
+
+    after: frozenset[Stage] = frozenset()
+    """A milestone that counts only where the last one was one of these; empty: always."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -50,6 +62,10 @@ class Stages:
     milestones: tuple[Marker, ...]
     callers: tuple[Marker, ...]
     """In what callers add after a native function's complaint: what it was wanted for."""
+    natives: tuple[Marker, ...]
+    """Functions on the stack of a native crash; the first that any of them matches decides."""
+    native_has: tuple[str, ...]
+    """One of these, in lower case, is in every such function."""
     words: tuple[Marker, ...]
     """In the quoted line itself, or in a comment that somebody put into the log."""
     milestone_has: tuple[str, ...]
@@ -69,6 +85,8 @@ def load_stages() -> Stages:
     return Stages(
         frames=_markers(content["frames"], 0),
         milestones=_markers(content["milestones"], re.IGNORECASE),
+        natives=_markers(content["natives"], 0),
+        native_has=tuple(content["native_has"]),
         callers=_markers(content["callers"], re.IGNORECASE),
         words=_markers(content["words"], re.IGNORECASE),
         milestone_has=tuple(content["milestone_has"]),
@@ -87,6 +105,7 @@ def _markers(entries: list[dict[str, Any]], flags: int) -> tuple[Marker, ...]:
             oom=Cause(entry["oom"]) if "oom" in entry else None,
             is_weak=bool(entry.get("weak", False)),
             stage_of_oom=entry.get("stage_of_oom"),
+            after=frozenset(entry.get("after", ())),
         )
         for entry in entries
     )
@@ -96,8 +115,13 @@ def of_frames(frames: Iterable[str]) -> Marker | None:
     """The stage that a traceback tells; None: none of its functions is known."""
     called = list(frames)
     outside_imports = "\n".join(each for each in called if not each.endswith(IMPORTING))
-    found = first(load_stages().frames, outside_imports)
-    return found or (first(load_stages().frames, IMPORTING) if called and called[-1].endswith(IMPORTING) else None)
+    imports = len(called) - outside_imports.count("\n") - bool(outside_imports)
+    is_in_import = bool(called) and called[-1].endswith(IMPORTING)
+    markers = load_stages().frames
+    if is_in_import:  # of a class: no tensor has been read
+        markers = tuple(each for each in markers if each.stage != "weights")
+    found = first(markers, outside_imports)
+    return found or (first(markers, IMPORTING) if is_in_import or imports > 1 else None)
 
 
 def narrower(one: Marker | None, other: Marker) -> Marker:

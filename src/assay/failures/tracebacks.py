@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from assay.failures.lines import Line
 from assay.failures.stages import (
+    EMBEDDED_FRAME,
     FRAME,
     INNERMOST_FIRST,
     NOTEBOOK_FRAME,
@@ -26,7 +27,7 @@ MOST_FRAMES = 64
 MOST_PROCESSES = 128
 EXCEPTION = re.compile(
     r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception|Unsupported|Timeout|OutOfResources)\b"
-    r"(?=:|\s(?!\s{0,200}Traceback )|$)"
+    r"(?:\(\w{1,60}\))?(?=:|\s(?!\s{0,200}Traceback )|$)"
 )
 BARE_ASSERTION = re.compile(r"^AssertionError:?\s*$")
 SOURCE = re.compile(r"^ {4,}\S")
@@ -44,6 +45,8 @@ class Tracebacks:
         """The tracebacks lost their indentation on the way."""
         self._lists = False
         """The last function was written as notebooks do, with a listing of the source around the call."""
+        self._is_embedded = False
+        """The last line was a function as pybind11 writes it; nothing heads them that other lines do not hold."""
         self._threads: dict[str, bool] = {}
         """By process that a signal ended: whether the thread comes now that it ended in."""
 
@@ -56,7 +59,8 @@ class Tracebacks:
         """A new traceback forgets the functions of the one before. Whether one begins."""
         if INNERMOST_FIRST in line.body:
             return self._begin_thread(line)
-        if TRACEBACK not in line.body:
+        was_embedded, self._is_embedded = self._is_embedded, _is_embedded(line)
+        if TRACEBACK not in line.body and (was_embedded or not self._is_embedded):
             return False
         self._of(line.who).clear()
         self._threads.pop(line.who, None)
@@ -91,8 +95,13 @@ class Tracebacks:
     def _take_of_notebook(self, line: Line) -> bool:
         """IPython and rich write functions in a form of their own, and list the source around each call."""
         if frame := NOTEBOOK_FRAME.match(line.body):
-            self._of(line.who).append(f'{frame["path"]}", in {frame["name"].rpartition(".")[2]}')
+            name = frame["name"].rpartition(".")[2] if frame["name"] else "<module>"
+            self._of(line.who).append(f'{frame["path"]}", in {name}')
             self._lists = True
+            return True
+        if self._is_embedded and (frame := EMBEDDED_FRAME.match(line.body)):
+            if len(self._of(line.who)) < MOST_FRAMES:
+                self._of(line.who).appendleft(f'{frame["path"]}", in {frame["name"]}')
             return True
         self._lists = self._lists and not EXCEPTION.match(line.body)
         return self._lists and bool(NOTEBOOK_LISTING.match(line.body))
@@ -137,3 +146,7 @@ class Tracebacks:
         if who not in self._frames and len(self._frames) >= MOST_PROCESSES:
             self._frames.pop(next(iter(self._frames)))
         return self._frames.setdefault(who, deque(maxlen=MOST_FRAMES))
+
+
+def _is_embedded(line: Line) -> bool:
+    return ".py(" in line.body and EMBEDDED_FRAME.match(line.body) is not None

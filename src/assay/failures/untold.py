@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from assay.failures.found import Found
 from assay.failures.stages import Marker, narrower
+from assay.records.failure import Cause
 
 NEAR = 12
 """Lines between a message and the head of the traceback that belongs to it."""
@@ -51,11 +52,18 @@ class Untold:
     def ends(self, who: str, marker: Marker | None) -> None:
         """It ends: its functions tell where the message came from."""
         begun = self._begun.pop(who, [])
-        if marker and not marker.is_weak:  # a parent's traceback tells where it waited, not where its child was
-            for each in begun:
+        for each in begun:
+            if marker and _places(marker, each):
                 each.frames = narrower(each.frames, marker)
+        if begun and (who in self._told or len(self._told) < MOST_WAITING):  # it may be raised again
+            self._told.setdefault(who, deque(maxlen=MOST_WAITING)).extend(begun)
 
     def end(self, marker_of: Callable[[str], Marker | None]) -> None:
         """The log ends, and with it every traceback."""
         for who in list(self._begun):
             self.ends(who, marker_of(who))
+
+
+def _places(marker: Marker, found: Found) -> bool:
+    """A parent's traceback tells where it waited, not where its child was; what a module lacks, its import tells."""
+    return not marker.is_weak or (marker.is_of_import and found.rule.cause == Cause.MISSING_DEPENDENCY)

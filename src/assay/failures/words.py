@@ -18,6 +18,7 @@ NO_DIGITS = str.maketrans("", "", "0123456789")
 OWN_WORDS = (
     'file "',
     ".py in ",
+    ".py(",
     ", in ",
     ") in ",
     "(most recent call",
@@ -36,8 +37,8 @@ class Words:
     """The words of all rules and stages, and the shapes of lines that hold none."""
 
     def __init__(self) -> None:
-        self._by_word = load_rules().by_word
-        self._all = tuple(dict.fromkeys((*self._by_word, *load_stages().milestone_has, *OWN_WORDS)))
+        self._by_word, self._native = load_rules().by_word, load_stages().native_has
+        self._all = tuple(dict.fromkeys((*self._by_word, *load_stages().milestone_has, *self._native, *OWN_WORDS)))
         self._in_batch = self._all
         self._boring: set[str] = set()
 
@@ -71,6 +72,10 @@ class Words:
     def are_telling(self, words: Sequence[str]) -> bool:
         """Whether a rule asks for one of the words, or it shows an error."""
         return any(word in self._by_word or word in OWN_WORDS for word in words)
+
+    def are_native(self, words: Sequence[str]) -> bool:
+        """Whether a function on a native stack may be named, of those that tell a stage."""
+        return any(word in self._native for word in words)
 
 
 def shortened(text: str) -> str:

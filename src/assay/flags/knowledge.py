@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from assay.errors import UsageError
 from assay.flags import versions
 from assay.flags.dialect import Dialect, dialects
 from assay.flags.history import History, history
@@ -106,6 +107,22 @@ def from_history(engine: str, version: str | None = None) -> Knowledge:
     if stand and versions.release(stand) != versions.release(wanted):
         source = f"{source}; {wanted} itself was not read"
     return Knowledge(dialect=dialects()[engine], version=wanted, specs=tuple(past.at(wanted)), past=past, source=source)
+
+
+def of_named_version(engine: str, named: str | None) -> Knowledge:
+    """What is recorded of a version as a person writes it: `v0.5.9` too, and `b11549` of llama.cpp.
+
+    Args:
+        engine: whose.
+        named: the version; None: the newest recorded one.
+
+    Raises:
+        UsageError: that is no version.
+    """
+    plain = named and named.removeprefix("b" if engine == "llamacpp" else "v")
+    if plain is not None and not versions.is_version(plain):
+        raise UsageError(f"--engine-version {named}: that is no version", hint="such as 0.5.9 or 0.33.0")
+    return from_history(engine, plain)
 
 
 def from_help(engine: str, version: str, specs: Sequence[FlagSpec], source: str) -> Knowledge:

@@ -17,13 +17,11 @@ from pydantic import Field
 from assay.flags import versions
 from assay.flags.facts import Facts
 from assay.flags.history import DATA
-from assay.plan.expression import ExpressionError, Outcome, evaluate
+from assay.plan.expression import UNDECIDED, ExpressionError, Outcome, evaluate
 from assay.plan.expression import check as decide
 from assay.records.base import Frozen
 from assay.records.doctor import Evidence, Finding, Kind, Severity, Undecided
 
-_UNDECIDED = "cannot be decided: "
-"""How `assay.plan.expression.check` begins when a fact is unknown."""
 _VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*(?:\.post\d+)?")
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -83,8 +81,8 @@ def applied(engine: str, version: str, facts: Facts) -> tuple[list[Finding], lis
         outcome = _decided(rule.when, facts.names)
         if outcome.holds:
             findings.append(_finding(rule, version, given, facts.names))
-        elif outcome.reason.startswith(_UNDECIDED) and not rule.quiet:
-            undecided.append(Undecided(rule=rule.id, flags=given, reason=outcome.reason.removeprefix(_UNDECIDED)))
+        elif outcome.reason.startswith(UNDECIDED) and not rule.quiet:
+            undecided.append(Undecided(rule=rule.id, flags=given, reason=outcome.reason.removeprefix(UNDECIDED)))
     return findings, undecided
 
 
@@ -93,7 +91,7 @@ def _decided(condition: str, names: Mapping[str, Any]) -> Outcome:
     try:
         return decide(condition, names)
     except ExpressionError as error:
-        return Outcome(holds=False, reason=f"{_UNDECIDED}{error.problem}")
+        return Outcome(holds=False, reason=f"{UNDECIDED}{error.problem}")
 
 
 def _number_of(text: str, names: Mapping[str, Any]) -> Any:

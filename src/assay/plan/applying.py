@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from assay.errors import UsageError
 from assay.plan import spellings
-from assay.plan.expression import Decided, ExpressionError, check, decided, evaluate
+from assay.plan.expression import UNDECIDED, Decided, ExpressionError, check, decided, evaluate
 from assay.plan.situation import Situation, within
 from assay.records.base import Flags
 from assay.records.hypothesis import Optimization
@@ -190,7 +190,7 @@ def _computed(optimization: Optimization, target: Target) -> Optimization | str:
     for name, value in optimization.flags.items():
         found = evaluate(value[1:], target.facts) if isinstance(value, str) and value.startswith("=") else value
         if not isinstance(found, bool | int | float | str):
-            return f"cannot be decided: the value of {name} ({value}) hangs on a fact that is unknown"
+            return f"{UNDECIDED}the value of {name} ({value}) hangs on a fact that is unknown"
         opposite = next((other for other in spellings.other_side(build, name) if other in baseline), None)
         if opposite is not None and baseline[opposite] is not found:
             continue  # the baseline says the same by the other side of the switch
@@ -203,6 +203,6 @@ def _computed(optimization: Optimization, target: Target) -> Optimization | str:
     if unknown := [name for name, value in env.items() if value is None]:
         if "tuned." in optimization.env[unknown[0]]:
             return "no tuned configuration is here yet: `assay tune moe` makes one"
-        return f"cannot be decided: the value of {unknown[0]} ({optimization.env[unknown[0]]}) is unknown here"
+        return f"{UNDECIDED}the value of {unknown[0]} ({optimization.env[unknown[0]]}) is unknown here"
     settings = {name: str(value) for name, value in env.items()}
     return optimization.model_copy(update={"flags": flags, "remove_flags": removed, "env": settings})

@@ -17,6 +17,9 @@ from typing import Any, NoReturn
 
 from assay.plan.expression_syntax import ExpressionError, Node, parse
 
+UNDECIDED = "cannot be decided: "
+"""How the reason begins of what hangs on a fact that is unknown."""
+
 __all__ = ["Decided", "ExpressionError", "Facts", "Outcome", "check", "decided", "evaluate", "parse"]
 
 Facts = Mapping[str, Any]
@@ -86,7 +89,7 @@ def check(text: str, facts: Facts) -> Outcome:
     if truth is None:
         unknown = sorted(evaluation.unknown(node))
         verb = "is" if len(unknown) == 1 else "are"
-        return Outcome(holds=False, reason=f"cannot be decided: {', '.join(unknown)} {verb} unknown")
+        return Outcome(holds=False, reason=f"{UNDECIDED}{', '.join(unknown)} {verb} unknown")
     return Outcome(holds=truth, reason="" if truth else evaluation.why(node, wanted=True))
 
 

@@ -30,8 +30,8 @@ class Elsewhere(Frozen):
     spec_hash: str
     """Of the question in assay.toml as it then was."""
     documents: dict[str, str] = Field(default_factory=dict)
-    """Documents that were written, with the SHA-256 of each as it was written: what still has it nobody edited. Of one
-    that a person removed before, "removed"."""
+    """Documents that were there, with the SHA-256 of each as it was written: what still has it nobody edited. Of one
+    that a person edited before, "edited"; of one that a person removed, "removed"."""
 
     @property
     def label(self) -> str:
