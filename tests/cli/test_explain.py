@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,61 @@ def test_a_line_of_exactly_the_longest_length_is_one_line(tmp_path: Path) -> Non
     )
 
     assert explain_logs([log]).line == 3
+
+
+def test_a_log_that_gzip_packed_is_read_and_one_that_was_cut_up_to_there(tmp_path: Path) -> None:
+    packed = gzip.compress((LOGS / "triton_shared_memory.log").read_bytes())
+    whole, cut = tmp_path / "a.log.gz", tmp_path / "cut.log.gz"
+    whole.write_bytes(packed)
+    cut.write_bytes(packed[:-30])
+
+    assert json.loads(run(whole, "--json").stdout)["line"] == 5
+    assert json.loads(run("-", "--json", text=packed).stdout)["line"] == 5
+    assert "is damaged or was cut" in json.loads(run(cut, "--json").stdout)["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"\x7fELF" + bytes(range(256)) * 8, "is no text"), (b"\xfd7zXZ\x00 and more", "is compressed")],
+)
+def test_what_is_no_log_is_said_to_be_none(content: bytes, said: str, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(content)
+
+    done = run(log)
+
+    assert isinstance(done.exception, UsageError)
+    assert done.exception.message.endswith(said)
+
+
+def test_a_log_that_was_cut_while_its_server_wrote_begins_with_zeros_and_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(bytes(4096) + b"\n" + (LOGS / "triton_shared_memory.log").read_bytes())
+
+    assert json.loads(run(log, "--json").stdout)["line"] == 6
+
+
+def test_a_device_and_a_pipe_that_nobody_writes_to_are_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    for file in (Path("/dev/zero"), pipe):
+        done = run(file)
+        assert isinstance(done.exception, UsageError)
+        assert "is no regular file" in done.exception.message
+
+
+def test_of_memory_that_ran_out_at_a_stage_that_nothing_tells_no_stage_is_claimed() -> None:
+    line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+    alone = json.loads(run("-", "--json", text=line).stdout)
+    late = json.loads(run("-", "--json", text=f"step 1\nstep 2\n{line}").stdout)
+    placed = json.loads(run("-", "--json", text=f"INFO [loader.py:1] Loading weights took 2 seconds\n{line}").stdout)
+
+    assert (alone["stage"], alone["certainty"]) == (late["stage"], late["certainty"]) == ("unknown", "inferred")
+    assert "the log does not tell when" in alone["meaning"]
+    assert placed["stage"] != "unknown"
+    assert placed["certainty"] == "stated"
 
 
 def test_the_help_of_explain_imports_nothing_heavy() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.campaign.soak import Looked, judged
+from assay.campaign.soak import Looked, cut_short, judged
 from assay.plan.soak_words import told
 from assay.probes.machine import MachineProbe
 from assay.records.load import LoadResult, RequestSample
@@ -104,3 +104,23 @@ def test_memory_in_use_is_summed_over_the_gpus(boards: int) -> None:
     each = nvml.nvmlDeviceGetMemoryInfo(nvml.boards[0]).used if boards else None
 
     assert MachineProbe(nvml=nvml).gpu_memory_bytes() == (2 * each if each is not None else None)
+
+
+def test_a_soak_that_a_dying_server_ends_is_told_with_one_time() -> None:
+    found = soak([request(1, phase="warm-up")], FLAT[:1]).model_copy(
+        update={"died": "host-oom at stage under-load: Killed, 1 s into a soak at peak load"}
+    )
+
+    assert found.soaked_s == 0
+    assert told(found) == (
+        "soaked at 4 streams: 1 request, none failed, and then the server died: host-oom at stage under-load: "
+        "Killed, 1 s into a soak at peak load; memory was not looked at"
+    )
+
+
+def test_ctrl_c_beside_a_dead_server_keeps_the_seconds_that_passed_and_counts_no_requests() -> None:
+    found = cut_short(LOAD, 42.0).model_copy(update={"died": "host-oom, 42 s into a soak at peak load"})
+
+    assert found.soaked_s == 42.0
+    assert found.passed is False
+    assert "soaked at 4 streams: interrupted by Ctrl-C before its requests were counted, and then" in told(found)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from assay.api.command_target import target_of
+from assay.api.init import init_from_command
 from assay.errors import UsageError
+from assay.store.spec_file import read_spec
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +65,20 @@ def test_other_programs_are_left_to_others(command: str) -> None:
 def test_what_would_get_lost_is_refused(command: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         target_of(command)
+
+
+def test_a_llama_server_that_is_not_here_gets_the_recorded_long_spellings(tmp_path: Path) -> None:
+    written = init_from_command(tmp_path / "new", "CUDA_VISIBLE_DEVICES=0 llama-server -m x.gguf -ngl 99 -np 8")
+
+    target = read_spec(written).target
+    assert target.flags == {"--gpu-layers": 99, "--parallel": 8}
+    assert target.env == {"CUDA_VISIBLE_DEVICES": "0"}
+
+
+def test_a_version_that_was_not_read_is_said_in_the_question(tmp_path: Path) -> None:
+    written = init_from_command(tmp_path / "new", "vllm serve org/model -tp 2", engine_version="99.0")
+
+    assert "vLLM 99.0 itself was not read: the flags of " in written.read_text()
+    assert read_spec(written).target.engine_version == "99.0"
+    with pytest.raises(UsageError, match="no version"):
+        init_from_command(tmp_path / "other", "vllm serve org/model", engine_version="1.2.3.4.5.6")

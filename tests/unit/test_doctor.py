@@ -527,6 +527,8 @@ def test_the_files_that_a_command_of_compose_names_are_read(
         ("docker compose -f {}/compose.yaml up web", "no container .* as web"),
         ("kubectl apply -f {}/compose.yaml -n llm", "no container"),
         ("docker compose -f {}/broken.yaml up", "broken.yaml is no YAML: line 2: mapping values are not allowed"),
+        ("kubectl apply -f https://u:pw-1234@x.org/{}.yaml", r"https://u:\[redacted\]@x.org/.* is an address"),
+        ("docker compose -f - up", "the file is standard input"),
     ],
 )
 def test_a_file_that_is_not_here_or_starts_no_engine_is_said(tmp_path: Path, words: str, said: str) -> None:
@@ -543,6 +545,34 @@ def test_a_file_that_is_not_here_or_starts_no_engine_is_said(tmp_path: Path, wor
 def test_a_file_that_describes_no_engine_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         ask(text)
+
+
+@pytest.mark.parametrize("command", ["[[--seed, '1']]", "[--model, M, --port: 8000]"])
+def test_a_command_with_more_than_words_in_its_list_is_refused(command: str) -> None:
+    with pytest.raises(UsageError, match="`command` of the container with an engine holds a list or a mapping"):
+        ask(f"image: vllm/vllm-openai:v0.20.0\ncommand: {command}")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--max-num-seqs '${N}'",
+        "--max-num-seqs=$N --max-num-batched-tokens 64",
+        "--max-num-seqs 64 --max-num-batched-tokens '$B'",
+        "--gpu-memory-utilization '{{ g }}'",
+    ],
+)
+def test_a_value_that_something_else_fills_in_fits_every_rule(given: str) -> None:
+    report = ask(f"vllm serve M {given}", engine_version="0.33.0", gpu="h100", gpus=8)
+
+    assert (report.findings, report.undecided) == ([], [])
+
+
+def test_a_text_in_place_of_a_number_is_one_finding_and_decides_no_rule() -> None:
+    report = ask("vllm serve M --max-num-seqs abc --max-num-batched-tokens '$B'", engine_version="0.33.0")
+
+    assert [one.kind for one in report.findings] == ["bad-value"]
+    assert report.undecided == []
 
 
 def test_an_engine_that_is_elsewhere_or_installed_for_the_command_is_not_sought_here() -> None:

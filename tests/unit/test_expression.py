@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.plan.expression import ExpressionError, check, evaluate
+from assay.plan.expression import ABSENT, ExpressionError, check, evaluate
 
 FACTS = {
     "model": {"num_experts": None, "layers": 30, "architecture": "llama"},
@@ -113,6 +113,24 @@ def test_a_condition_that_holds_gives_no_reason() -> None:
 )
 def test_comparing_with_none_asks_whether_a_fact_is_known(text: str, value: object) -> None:
     assert evaluate(text, FACTS) is value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("gpu.capability >= 9", False),
+        ("gpu.capability < 9", False),
+        ("not gpu.capability >= 9", True),
+        ("gpu.capability == 9 or gpu.capability != 9", True),
+        ("gpu.capability in (8, 9)", False),
+        ("gpu.capability not in (8, 9)", True),
+        ("gpu.capability + 1 > 0", False),
+        ("gpu.capability == None", False),
+        ("gpu.nvlink and true", False),
+    ],
+)
+def test_what_there_is_not_is_known_and_only_differs(text: str, value: object) -> None:
+    assert evaluate(text, {"gpu": {"capability": ABSENT, "nvlink": ABSENT}, "true": True}) is value
 
 
 @pytest.mark.parametrize("text", ["model.layers", "'yes'", "not 1", "model.layers and true"])

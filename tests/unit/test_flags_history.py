@@ -11,6 +11,7 @@ from assay.flags.check import check
 from assay.flags.command import launch, parse
 from assay.flags.consumers import unread
 from assay.flags.dialect import dialects
+from assay.flags.existence import missing
 from assay.flags.facts import Facts
 from assay.flags.history import history
 from assay.flags.knowledge import from_history
@@ -18,7 +19,7 @@ from assay.flags.rules import rules
 from assay.flags.spec import KINDS
 from assay.plan.expression import evaluate
 from assay.plan.expression_syntax import parse as parse_expression
-from assay.records.doctor import Launch
+from assay.records.doctor import GivenFlag, Launch
 
 
 @pytest.mark.parametrize("engine", ["sglang", "vllm", "trtllm", "llamacpp"])
@@ -127,6 +128,31 @@ def test_vllm_reads_underscores_negations_and_dotted_keys() -> None:
     assert knowledge.resolve("--no-enable-prefix-caching").negated
     assert knowledge.resolve("--compilation-config.cudagraph_mode").key == "cudagraph_mode"
     assert knowledge.resolve("-O3").key == "3"
+
+
+@pytest.mark.parametrize(
+    ("flag", "version", "kind", "said"),
+    [
+        ("--attention-config", "0.12.0", "not-yet", "does not exist yet: 0.13.0 is the first"),
+        (
+            "--attention-config.backend",
+            "0.12.0",
+            "not-yet",
+            "is a part of --attention-config, which does not exist yet",
+        ),
+        ("-ac.backend", "0.12.0", "not-yet", "0.13.0 is the first"),
+        ("--no-such-config.key", "0.12.0", "unknown", "is not known"),
+    ],
+)
+def test_a_key_of_a_flag_of_another_version_is_told_with_that_version(
+    flag: str, version: str, kind: str, said: str
+) -> None:
+    knowledge = from_history("vllm", version)
+
+    finding = missing(GivenFlag(name=flag, values=["x"]), knowledge.resolve(flag), knowledge)
+
+    assert (finding.kind, finding.replacement if kind == "not-yet" else None) == (kind, None)
+    assert said in finding.what
 
 
 def test_a_field_that_is_declared_and_handed_on_but_never_used_is_unread(tmp_path) -> None:

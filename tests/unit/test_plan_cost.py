@@ -23,9 +23,10 @@ def test_a_large_file_takes_as_long_as_it_is_read() -> None:
     assert "40 GB" in guessed_launch(spec("llamacpp"), 40_000_000_000).basis
 
 
-def test_no_guess_is_beyond_the_timeout() -> None:
-    guess = guessed_launch(spec("sglang"), 400_000_000_000)
+def test_a_slow_launch_is_cut_at_the_timeout_and_an_expected_one_beyond_it_is_told_as_it_is() -> None:
+    guess = guessed_launch(spec("sglang"), 40_000_000_000)
     assert guess.low_s <= guess.expected_s <= guess.high_s == 300.0
+    assert guessed_launch(spec("sglang"), 400_000_000_000).expected_s == pytest.approx(460)
 
 
 def test_a_server_that_is_there_already_takes_no_time_and_an_unknown_engine_half_of_the_timeout() -> None:

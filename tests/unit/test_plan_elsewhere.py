@@ -207,3 +207,72 @@ def test_on_its_machine_the_folder_is_planned_again_with_what_is_installed_and_k
     assert not (tmp_path / "c" / "elsewhere.json").exists()
     with pytest.raises(UsageError, match="holds a record"):
         plan_elsewhere(tmp_path / "c", Question(on="H200"))
+
+
+def test_a_plan_takes_the_version_that_the_question_was_written_for(tmp_path: Path) -> None:
+    folder = asked(tmp_path / "glm5")
+    question = folder / "assay.toml"
+    assert "--tensor-parallel-size = 8" in question.read_text()  # as 0.5.9 has it; later ones say --tp-size
+
+    assert plan_elsewhere(folder, Question(on="8xRTX-PRO-6000")).elsewhere.engine == "SGLang 0.5.9"
+
+    question.write_text(question.read_text().replace('"0.5.9"', '"0.5.10"'))
+    assert plan_elsewhere(folder, Question(on="8xRTX-PRO-6000")).elsewhere.engine == "SGLang 0.5.10"
+
+
+@pytest.mark.parametrize("spelling", ["--tensor-parallel-size", "--tp"])
+def test_any_spelling_that_a_version_takes_is_one_flag(tmp_path: Path, spelling: str) -> None:
+    folder = asked(tmp_path / "glm5")
+    question = folder / "assay.toml"
+    question.write_text(question.read_text().replace("--tensor-parallel-size", spelling))
+
+    old = plan_elsewhere(folder, Question(on="8xRTX-PRO-6000", version="0.5.9"))
+    assert old.state.spec.target.flags["--tensor-parallel-size"] == 8
+    new = plan_elsewhere(folder, Question(on="8xRTX-PRO-6000", version="0.5.23"))
+    assert new.state.spec.target.flags["--tp-size"] == 8
+    assert new.state.spec.target.engine_version is None
+
+    question.write_text(question.read_text().replace(f"\n{spelling} = 8", "\n--tp = 8\n--tp-size = 4"))
+    with pytest.raises(UsageError, match="--tp and --tp-size are one flag"):
+        plan_elsewhere(folder, Question(on="8xRTX-PRO-6000"))
+
+
+def test_a_question_in_other_spellings_is_the_recorded_one_until_a_value_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "c"
+    assert run_command(["init", "--folder", str(folder), "--model", "embedded", "--executable", "embedded"]) == 0
+    spec = folder / "assay.toml"
+    text = spec.read_text().replace("only = []", 'only = ["one-thread"]')
+    spec.write_text(
+        text.replace("[target.flags]", '[target.flags]\n"-np" = 4')
+        .replace("# engine_version", "engine_version")
+        .replace('engine_version = "0.5.9"', 'engine_version = "b9000"')
+    )
+
+    for _ in range(2):
+        assert run_command(["plan", "--folder", str(folder)]) == 0
+        assert status(folder).spec.target.flags == {"--parallel": 4}
+
+    spec.write_text(spec.read_text().replace('"-np" = 4', '"-np" = 2'))
+    capsys.readouterr()
+    assert run_command(["plan", "--folder", str(folder)]) == 2
+    assert "target.flags.--parallel = 2 (recorded: 4)" in capsys.readouterr().err
+
+
+def test_a_note_of_the_machine_that_was_cut_is_told_in_words_and_written_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = asked(tmp_path / "glm5")
+    plan_elsewhere(folder, Question(on="8xRTX-PRO-6000"))
+    note = folder / "elsewhere.json"
+    note.write_text(note.read_text()[:40])
+
+    assert run_command(["plan", "--folder", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "this is not JSON; it was cut or edited" in told
+    assert "validation error" not in told
+    assert run_command(["plan", "--folder", str(folder), "--on", "8xRTX-PRO-6000"]) == 0
+    again = read_elsewhere(folder)
+    assert again is not None
+    assert set(again.documents.values()) == {"edited"}  # nobody knows any more

@@ -232,3 +232,40 @@ def test_where_no_variant_applies_the_first_ones_condition_is_told() -> None:
     never = [optimization(applies_when=f"machine.numa_nodes > {number}") for number in (1, 2)]
 
     assert plan_of(never).passed_over == {"try-it": "machine.numa_nodes > 1 is false: machine.numa_nodes = 1"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "baseline", "flags"),
+    [
+        ("vllm", {"--kv-cache-dtype": "fp8"}, {"--kv-cache-dtype": "fp8_e4m3"}),
+        ("vllm", {"--attention-backend": "flashinfer"}, {"--attention-backend": "FLASHINFER"}),
+        ("vllm", {"--attention-config.backend": "flashinfer"}, {"--attention-backend": "FLASHINFER"}),
+        ("vllm", {"--compilation-config": '{"a": {"b": true}, "c": 1}'}, {"--compilation-config.a.b": True}),
+        ("vllm", {"--max-num-batched-tokens": "16K"}, {"--max-num-batched-tokens": 16384}),
+        ("vllm", {"--speculative-config": '{"method":"mtp"}'}, {"--speculative-config": '{"method": "mtp"}'}),
+        ("sglang", {"--kv-cache-dtype": "bf16"}, {"--kv-cache-dtype": "bfloat16"}),
+        ("sglang", {"--mem-fraction-static": "0.920"}, {"--mem-fraction-static": 0.92}),
+        ("llamacpp", {"--flash-attn": "1"}, {"--flash-attn": "on"}),
+    ],
+)
+def test_a_setting_that_the_baseline_has_in_other_words_is_no_candidate(
+    engine: str, baseline: Flags, flags: Flags
+) -> None:
+    build_of = BUILD.model_copy(update={"engine": engine, "flags": []})
+    spec = CampaignSpec(target=Target(flags=baseline))
+
+    plan = build([[optimization(flags=flags)]], spec, MACHINE, build_of, MODEL, lambda _: None)
+
+    assert plan.passed_over == {"try-it": "the baseline has it already"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "baseline"),
+    [("sglang", {"--kv-cache-dtype": "fp8_e5m2"}), ("sglang", {"--kv-cache-dtype": "FP8_E4M3"}), ("vllm", {})],
+)
+def test_a_setting_that_only_looks_alike_is_one(engine: str, baseline: Flags) -> None:
+    build_of = BUILD.model_copy(update={"engine": engine, "flags": []})
+    spec = CampaignSpec(target=Target(flags=baseline))
+    wanted = optimization(flags={"--kv-cache-dtype": "fp8_e4m3"})
+
+    assert not build([[wanted]], spec, MACHINE, build_of, MODEL, lambda _: None).passed_over

@@ -29,7 +29,13 @@ builtin_catalogue = false
     [
         (44, 0, "budget.total_s is 44 s, and the calibration alone takes at least 45 s of load (4 brackets)"),
         (45, 0, "the calibration alone is expected to take"),
-        (90, 0, None),
+        (90, 0, "the time kept for composition and confirmation (about"),
+        (
+            90,
+            60,
+            "probably no candidate will be tried; raise budget.total_s, or lower budget.confirmation_brackets (6)",
+        ),
+        (600, 0, None),
         (3600, 7200, "soaks of budget.soak_s (2 h 00 min) of a candidate and of the baseline do not fit"),
         (3600, 60, None),
     ],

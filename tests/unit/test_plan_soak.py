@@ -24,6 +24,7 @@ from assay.records.soak import MemoryTrend, Soak
 from assay.records.spec import CampaignSpec, LoadPoint, Workload
 from assay.records.state import CampaignState
 from assay.render.soak_facts import growth_note
+from assay.render.words import headline_words
 from assay.units import MIB_BYTES
 from tests.unit.simulated_world import Journal, World, completed, drive, hypothesis, kinds, perform, small_spec, start
 
@@ -113,6 +114,8 @@ def test_a_candidate_is_not_blamed_for_what_the_baseline_does_too() -> None:
     assert kinds(state) == {"good": "adopted"}
     assert "as its reference's does: memory of the server grows (+120 MiB/min" in state.verdicts["good"].reason
     assert "the change is not to blame" in growth_note(state)
+    assert state.headline is not None
+    assert state.headline.memory_grows == "as-its-reference"
     assert kinds(campaign({LEAKS: grows(4.0), frozenset(): grows()})) == {"good": "unstable"}
 
 
@@ -175,9 +178,33 @@ def test_what_falls_as_its_reference_does_is_not_blamed_and_said_not_to_be_stabl
     assert state.headline is not None
     assert state.headline.confirmed
     for told in (state.verdicts["good"].reason, state.headline.sentence, f"not shown to be stable: {not_shown(state)}"):
-        assert "not shown to be stable: soaked for 30 s" in told
+        assert f"not shown to be stable: soaked{' at' if fell.died else ' for 30 s at'} 8 streams" in told
         assert said in told
     assert state.headline.not_shown_stable == not_shown(state)
+
+
+UNASKED = "no soak was asked for (budget.soak_s is 0)"
+
+
+def test_what_was_adopted_without_a_soak_is_said_not_to_be_shown_stable_in_old_records_too() -> None:
+    journal = start([hypothesis("good")], spec(soak_s=0.0))
+    drive(journal, World(effects=GOOD, run_sd=0.005))
+    headline = journal.state.headline
+    assert headline is not None
+    assert headline.not_shown_stable == UNASKED
+    assert headline.sentence.endswith(f"confirmed on fresh runs; not shown to be stable: {UNASKED}.")
+
+    last = journal.events[-1]
+    old = headline.model_dump(mode="json") | {"sentence": "good: +34.9%, confirmed on fresh runs."}
+    for name in ("not_shown_stable", "memory_grows"):
+        del old[name]
+    before_soaks = fold([*journal.events[:-1], last.model_copy(update={"payload": {"headline": old}})])
+
+    assert before_soaks.headline is not None
+    assert before_soaks.headline.not_shown_stable == UNASKED
+    assert headline_words(before_soaks) == (
+        f"good: +34.9%, confirmed on fresh runs; not shown to be stable: {UNASKED}."
+    )
 
 
 def not_shown(state: CampaignState) -> str | None:
@@ -188,7 +215,7 @@ def test_what_fell_once_beside_a_reference_that_stood_is_neither_blamed_nor_adop
     state = played(in_order(good=[DEAD, RESTS], base=[RESTS]))
 
     assert kinds(state) == {"good": "undecided"}
-    assert "not shown to be stable: soaked for 30 s" in state.verdicts["good"].reason
+    assert "not shown to be stable: soaked at 8 streams" in state.verdicts["good"].reason
     assert "it fell in 1 of 3 soaks, its reference in none of 3 soaks (too few to tell them apart)" in (
         state.verdicts["good"].reason
     )

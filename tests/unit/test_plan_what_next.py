@@ -120,9 +120,9 @@ def test_the_rows_say_what_to_do_in_the_keys_of_the_spec() -> None:
     assert shown
     assert not asked.excluded
     assert f'`policy.only = ["small"]`, `budget.min_brackets = {asked.brackets}`, `budget.max_brackets' in shown.how
-    assert "With a chance of about 80%" in shown.chance
+    assert "with a chance of about 80%" in shown.chance
     assert [row.takes for row in shown.questions] == [
-        f"{asked.brackets} brackets, looked at once; should it be what it looks like, they show no gain of 5%"
+        f"{asked.brackets} brackets, looked at once: they would show no gain of 5%"
     ]
     assert [row.remedy for row in shown.obstacles] == ["take another value"]
     assert [(row.name, row.price) for row in shown.ideas] == [("kernel", "+0% to +30%, predicted")]

@@ -106,6 +106,16 @@ def test_scaled_numbers_are_read_back() -> None:
     assert "120 times" in str(scale_sentence(REHEARSED["finished"]))
 
 
+def test_the_terminal_headline_says_that_scaled_medians_are_and_how_they_read_in_the_simulated_world() -> None:
+    told = " ".join(
+        text_of(terminal.headline_panel(REHEARSED["finished"])).replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split()
+    )
+
+    assert "Time runs 120 times as fast in the simulated world" in told
+    assert "There: baseline 0.718 output tokens/s, stack 1.01 output tokens/s." in told
+    assert "Time runs" not in text_of(terminal.headline_panel(REAL["finished"]))
+
+
 def test_an_unscaled_rehearsal_needs_no_reading_back() -> None:
     state = REHEARSED["finished"]
     target = state.spec.target.model_copy(update={"flags": {"--time-scale": 1}})

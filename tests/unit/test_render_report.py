@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from assay.records.machine import GpuIdentity
-from assay.records.run import RunStatus
+from assay.records.run import Gate, RunStatus
 from assay.records.state import CampaignState
 from assay.records.verdict import VerdictKind
 from assay.render.report import report_html, report_markdown
@@ -134,7 +134,7 @@ def test_a_stack_that_is_not_confirmed_is_nowhere_called_confirmed() -> None:
 def test_a_failure_shows_stage_cause_the_engines_line_and_where_its_log_is() -> None:
     text = Page(html_of(sample_state())).text
     assert "kv-q8-0-without-flash-attention: blocked: incompatible" in text
-    assert "at stage load. Exit code: 1. Log: runs/r0060/server.log" in text
+    assert "At stage load. Exit code: 1. Log: runs/r0060/server.log" in text
     assert text.count("llama_init_from_model: quantized V cache requires flash_attn to be enabled") >= 3
 
 
@@ -236,6 +236,37 @@ def test_a_link_or_image_in_a_servers_words_is_none_in_markdown_and_no_control_c
     assert r"+4.4% [+0.8, +8.1] \[+1, 2\](x)" in markdown
     assert "![a]" not in markdown
     assert "\x1b" not in markdown
+
+
+def test_what_stands_between_back_ticks_copies_as_it_is_and_nothing_outside_of_them_becomes_code() -> None:
+    state = sample_state()
+    reason = 'set `only = ["a|b"]`, then ``x` [c](d)'
+    verdict = state.verdicts["ubatch-large"].model_copy(update={"reason": reason})
+    headline = sample_state().headline
+    assert headline is not None
+    said = {"verdicts": {**state.verdicts, "ubatch-large": verdict},
+            "headline": headline.model_copy(update={"sentence": reason})}  # fmt: skip
+    markdown = report_markdown(state.model_copy(update=said), launch_commands={})
+    outside = r", then \`\`x\` \[c\](d)"
+
+    assert 'set `only = ["a\\|b"]`' + outside in markdown  # in a table, where a bar is a column's end even in code
+    assert 'set `only = ["a|b"]`' + outside in markdown
+
+
+def test_a_command_in_a_gates_remedy_is_code_on_the_page() -> None:
+    state = sample_state()
+    gate = Gate(name="machine-quiet", passed=False, evidence="0.4 cores", remedy="`assay assess` names it")
+    index = next(i for i, run in enumerate(state.runs) if run.outcome and run.outcome.status is RunStatus.INVALID)
+    run = state.runs[index]
+    assert run.outcome is not None
+    noisy = run.model_copy(update={"outcome": run.outcome.model_copy(update={"gates": [gate]})})
+    html = html_of(state.model_copy(update={"runs": [*state.runs[:index], noisy, *state.runs[index + 1 :]]}))
+
+    assert "remedy: <code>assay assess</code> names it" in html
+
+
+def test_how_many_ranges_held_is_said_once() -> None:
+    assert report_markdown(sample_state(), launch_commands={}).count("predicted ranges meet the measured interval") == 1
 
 
 def test_runs_in_a_row_are_one_link_and_many_scattered_ones_are_counted() -> None:

@@ -127,6 +127,10 @@ def test_a_headline_that_speaks_of_growing_memory_is_told_what_that_means_and_ot
         return growth_note(state.model_copy(update={"headline": headline}))
 
     assert growth_note(state) == ""
+    kept = state.headline.model_copy(update={"memory_grows": "yes", "flags": {}})
+    told = growth_note(state.model_copy(update={"headline": kept}))
+    assert "Memory that grows" in told
+    assert "not to blame" not in told
     assert "the change is not to blame" in note({})
     assert "--cache-ram, 8 GiB unless set" in note({"--ctx-size": 4096})
     assert "--cache-ram" not in note({"--cache-ram": 0})

@@ -48,7 +48,20 @@ def target_of(command: str, version: str | None = None) -> Target | None:
     environment = {name: value for name, value in found.environment.items() if not is_secret_name(name)}
     draft = Target(engine=adapter.name, model="", executable=executable, env=environment)
     flags, model = _read(found, _knowledge(adapter, draft, version), adapter)
-    return draft.model_copy(update={"model": _absolute(model), "flags": flags})
+    return draft.model_copy(update={"model": _absolute(model), "flags": flags, "engine_version": version})
+
+
+def stand_in(target: Target) -> str:
+    """Whose flags stand for those of the version that was asked for, where that one was not read; else nothing."""
+    from assay.flags import of_named_version, versions
+
+    if target.engine_version is None:
+        return ""
+    known = of_named_version(target.engine, target.engine_version)
+    stand = versions.standing_for(known.version, known.past.checked) or known.past.checked[0]
+    if versions.release(stand) == versions.release(known.version):
+        return ""
+    return f"{known.dialect.title} {known.version} itself was not read: the flags of {stand} stand for it."
 
 
 def _adapter(name: str) -> Engine:

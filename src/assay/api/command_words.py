@@ -25,6 +25,15 @@ def read_flags(words: list[str]) -> dict[str, Any]:
     return flags
 
 
+def leading_variables(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """`NAME=value` before the program, with or without `env`, and the words from the program on."""
+    from assay.flags.shell_commands import assignments, is_assignment
+
+    rest = words[1:] if words[:1] == ["env"] else words
+    count = next((i for i, word in enumerate(rest) if not is_assignment(word)), len(rest))
+    return assignments(rest[:count]), rest[count:]
+
+
 def as_value(text: str) -> int | float | str:
     """A word of a command: a number where it is one (`inf` and `nan` are words)."""
     from assay.flags.values import as_number

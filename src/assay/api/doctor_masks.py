@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 _OURS = frozenset({"engine", "kind", "severity", "basis"})
 """Fields of a report whose words are ours, whatever somebody took for a password."""
+_LEAST_SECRET = 6
+"""Characters: a shorter one is masked where it stands by its name, and not sought elsewhere."""
 _MASK_AFTER = frozenset({"--api-key", "--admin-api-key", "--hf-token", "--ssl-keyfile-password"})
 
 
@@ -22,7 +24,8 @@ def masked(report: DoctorReport, command: Launch, content: Mapping[str, Any] | N
     from assay.store.redact import is_worth_a_look, redact, secret_values
 
     words = [word for flag in command.flags for word in (flag.name, *flag.values)]
-    secrets = Secrets(secret_values([words, dict(command.environment), _entries_once(content)]))
+    inside = _inside(command, content)
+    secrets = Secrets({*inside, *secret_values([words, dict(command.environment), _entries_once(content)])})
 
     @cache  # a file of many entries repeats most texts
     def clean(text: str) -> str:
@@ -37,6 +40,19 @@ def masked(report: DoctorReport, command: Launch, content: Mapping[str, Any] | N
         return clean(value) if isinstance(value, str) else value
 
     return DoctorReport.model_validate(said(report.model_dump(mode="json")))
+
+
+def _inside(command: Launch, content: Mapping[str, Any] | None) -> set[str]:
+    """The secrets in the JSON of a command and in its file, where they are long enough to be told from other words."""
+    from assay.api.doctor_inside import masked_inside, masked_values, names_secret
+
+    taken: set[str] = set()
+    for word in (*(word for flag in command.flags for word in flag.values), *command.environment.values()):
+        masked_inside(word, taken)
+    for flag in command.flags:
+        taken.update(flag.values if names_secret(flag.name) else ())
+    masked_values(_entries_once(content), taken)
+    return {each for each in taken if len(each) >= _LEAST_SECRET}
 
 
 class Secrets:
@@ -71,21 +87,23 @@ class Secrets:
 
 def without_secrets(command: Launch) -> Launch:
     """The command without its secrets."""
+    from assay.api.doctor_inside import masked_inside, names_secret
     from assay.records.doctor import GivenFlag
     from assay.store.redact import MASK, is_secret_name, redact
 
-    flags = [
-        GivenFlag(name=flag.name, values=[MASK] * len(flag.values), joined=flag.joined)
-        if is_secret_name(flag.name) or flag.name.replace("_", "-") in _MASK_AFTER
-        else GivenFlag(name=flag.name, values=redact(list(flag.values)), joined=flag.joined)
-        for flag in command.flags
-    ]
+    def plain(words: Iterable[str]) -> list[str]:
+        return list(redact([masked_inside(word, set()) for word in words]))
+
+    def values(flag: GivenFlag) -> list[str]:
+        is_secret = is_secret_name(flag.name.removesuffix("+")) or flag.name.replace("_", "-") in _MASK_AFTER
+        return [MASK] * len(flag.values) if is_secret or names_secret(flag.name) else plain(flag.values)
+
     return command.model_copy(
         update={
-            "flags": flags,
-            "environment": redact(dict(command.environment)),
-            "wrapper": redact(list(command.wrapper)),
-            "positionals": redact(list(command.positionals)),
+            "flags": [GivenFlag(name=flag.name, values=values(flag), joined=flag.joined) for flag in command.flags],
+            "environment": redact({name: masked_inside(item, set()) for name, item in command.environment.items()}),
+            "wrapper": plain(command.wrapper),
+            "positionals": plain(command.positionals),
         }
     )
 

@@ -24,6 +24,7 @@ _WITH_DEFAULT = re.compile(r"\$\{\w{1,80}:?-([^${}]{0,200})\}")
 """`${TAG:-v0.11.0}` of Compose: of an image the default is taken."""
 _LONGEST_BITS = 64
 """Of a whole number that is written out: Python refuses to write one of thousands of digits."""
+_INSIDE = ("entrypoint", "command", "args")
 _MOST = 50
 """Containers of one file that are looked at."""
 
@@ -72,6 +73,7 @@ def _of_files(files: Files, engine: str | None) -> Command:
 
     contents: list[Any] = []
     for name in files.names:
+        _refuse_stream(name)
         file = text_of(name)
         if file.text is None:
             raise UsageError(
@@ -94,17 +96,43 @@ def _of_files(files: Files, engine: str | None) -> Command:
     return Command(words=found[0], notes=[f"read of {told}{more}{unknown}"])
 
 
+def _refuse_stream(name: str) -> None:
+    """Refuse what is no file: an address is not fetched, and standard input is not read."""
+    from assay.store.redact import redact
+
+    hint = 'give its text: assay doctor -- "$(cat FILE)"'
+    if "://" in name:
+        raise UsageError(f"{redact(name)} is an address, and nothing is fetched", hint=f"fetch it yourself, and {hint}")
+    if name == "-":
+        raise UsageError("the file is standard input (-f -), which is not read", hint=hint)
+
+
 def _commands(containers: Iterator[Mapping[str, Any]], engine: str | None) -> list[list[str]]:
     """The commands of those that start an engine."""
     from assay.flags.command import parse
 
-    found = []
+    found: list[list[str]] = []
     for container in itertools.islice(containers, _MOST):
         command = _command(container)
-        with suppress(UsageError):
+        try:
             parse(command, engine)
-            found.append(command)
+        except UsageError:
+            continue
+        if not found:
+            _refuse_nested(container)
+        found.append(command)
     return found
+
+
+def _refuse_nested(container: Mapping[str, Any]) -> None:
+    """Refuse a list that holds more than words: `- --port: 8000` is a mapping, which would be passed over."""
+    for key in _INSIDE:
+        items = container.get(key)
+        if isinstance(items, list) and any(isinstance(item, list | dict) for item in items):
+            raise UsageError(
+                f"`{key}` of the container with an engine holds a list or a mapping in place of a word",
+                hint="write every word as an item of its own: `- --port` and `- '8000'`, or `- --port=8000`",
+            )
 
 
 def _loaded(text: str, path: Path | str) -> list[Any]:
@@ -119,7 +147,9 @@ def _loaded(text: str, path: Path | str) -> list[Any]:
 
     try:
         return list(yaml.load_all(text, yaml_loader()))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply to be read", hint="mend the file") from error
+    except (yaml.YAMLError, ValueError) as error:
         raise UsageError(f"{path} is no YAML: {yaml_problem(error)}", hint="mend the file") from error
 
 
@@ -137,7 +167,7 @@ def _containers(content: Any) -> Iterator[Mapping[str, Any]]:
 
 def _command(container: Mapping[str, Any]) -> list[str]:
     """Compose says `entrypoint` and `command`, Kubernetes `command` and `args`."""
-    inside = [word for key in ("entrypoint", "command", "args") for word in _words(container.get(key))]
+    inside = [word for key in _INSIDE for word in _words(container.get(key))]
     variables = {**_variables(container.get("environment")), **_variables(container.get("env"))}
     given = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
     image = _WITH_DEFAULT.sub(r"\1", str(container["image"]))

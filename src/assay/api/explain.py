@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import codecs
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from assay.api.explain_files import BROKEN, HINT, STDIN, is_no_text, opened, refuse
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.records.failure import Explanation
 
-STDIN = Path("-")
 STDIN_NAME = "stdin"
 WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -26,6 +25,8 @@ WIDE = (
 """How a file begins that is not UTF-8, the longer mark first: one begins with the other."""
 WIDE_NULS = 4
 """Of so many bytes of a wide text at least one is NUL: in UTF-16, every second one of what is written in ASCII."""
+JUDGED_BYTES = 8192
+"""Of the beginning, by which text is told from a program or weights."""
 LONGEST_BYTES = 65_536
 """Of one line; what follows in the same line is read and dropped, so that a line without an end costs no memory."""
 
@@ -34,11 +35,11 @@ def explain(files: Sequence[Path], exit_code: int | None = None) -> Explanation:
     """Stage, cause, the line to quote, what to do, and what it implies for arms that were not tried.
 
     Args:
-        files: the logs of one failure, for example stdout and stderr; `-` is standard input.
+        files: the logs of one failure, for example stdout and stderr, plain or of gzip; `-` is standard input.
         exit_code: of the server, if known; negative or above 128: ended by that signal.
 
     Raises:
-        UsageError: no file was named, or one cannot be read.
+        UsageError: no file was named, one cannot be read, or none holds text.
     """
     from assay.failures import Log
     from assay.failures import explain as classify
@@ -46,11 +47,16 @@ def explain(files: Sequence[Path], exit_code: int | None = None) -> Explanation:
     if not files:
         raise UsageError("no log was named", hint="assay explain server.log, or - for standard input")
     for file in files:
-        _refuse(file)
+        refuse(file)
+    cut: dict[str, str] = {}
     try:
-        return _without_secrets(classify([Log(_name(file), _lines(file)) for file in files], exit_code))
+        found = classify([Log(_name(file), _lines(file, cut)) for file in files], exit_code)
     except OSError as error:
         raise UsageError(f"{error.filename or 'a log'} cannot be read: {error.strerror}", hint=HINT) from error
+    told = [f"{name} {why}" for name, why in cut.items()]
+    if told and not found.num_lines:
+        raise UsageError("; ".join(told), hint=HINT)
+    return _without_secrets(found.model_copy(update={"notes": [*found.notes, *told]}))
 
 
 def _without_secrets(found: Explanation) -> Explanation:
@@ -72,32 +78,39 @@ def _without_secrets(found: Explanation) -> Explanation:
     return Explanation.model_validate(without(told))
 
 
-HINT = "name the file that the server's output went to"
-
-
-def _refuse(file: Path) -> None:
-    if file != STDIN and not file.exists():
-        raise UsageError(f"{file} does not exist", hint=HINT)
-    if file.is_dir():
-        raise UsageError(f"{file} is a folder", hint="name the log in it")
-
-
 def _name(file: Path) -> str:
     return STDIN_NAME if file == STDIN else str(file)
 
 
-def _lines(file: Path) -> Iterator[str]:
-    """The lines of a file, each decoded alone: a broken byte spoils one character, and the rest is read."""
-    with _opened(file) as stream:
-        first = stream.readline(LONGEST_BYTES)
-        if encoding := _wide_encoding(first):
-            yield from _wide_lines(first, stream, encoding)
-            return
-        for line in chain([first] if first else [], iter(lambda: stream.readline(LONGEST_BYTES), b"")):
-            is_cut = len(line) == LONGEST_BYTES and not line.endswith(b"\n")
-            yield line.decode("utf-8", errors="replace")
-            while is_cut and (rest := stream.readline(LONGEST_BYTES)):
-                is_cut = not rest.endswith(b"\n")
+def _lines(file: Path, cut: dict[str, str]) -> Iterator[str]:
+    """The lines of a file; why it ends before its end is added to `cut` by its name.
+
+    Raises:
+        UsageError: it holds no text, or is packed by another program than gzip.
+    """
+    with opened(file) as stream:
+        try:
+            yield from _lines_of(stream, _name(file))
+        except BROKEN as error:
+            cut[_name(file)] = f"is damaged or was cut, and was read up to there ({error})"
+
+
+def _lines_of(stream: BinaryIO, name: str) -> Iterator[str]:
+    """Each line is decoded alone: a broken byte spoils one character, and the rest is read."""
+    begin: list[bytes] = []
+    with suppress(*BROKEN):  # told when it is read on
+        while sum(map(len, begin)) < JUDGED_BYTES and (line := stream.readline(LONGEST_BYTES)):
+            begin.append(line)
+    if encoding := _wide_encoding(begin[0] if begin else b""):
+        yield from _wide_lines(b"".join(begin), stream, encoding)
+        return
+    if is_no_text(b"".join(begin)):
+        raise UsageError(f"{name} is no text", hint=HINT)
+    for line in chain(begin, iter(lambda: stream.readline(LONGEST_BYTES), b"")):
+        is_cut = len(line) == LONGEST_BYTES and not line.endswith(b"\n")
+        yield line.decode("utf-8", errors="replace")
+        while is_cut and (rest := stream.readline(LONGEST_BYTES)):
+            is_cut = not rest.endswith(b"\n")
 
 
 def _wide_encoding(first: bytes) -> str | None:
@@ -116,12 +129,3 @@ def _wide_lines(first: bytes, stream: BinaryIO, encoding: str) -> Iterator[str]:
         yield from (f"{line[:LONGEST_BYTES]}\n" for line in whole)
     if text := text + decoder.decode(b"", final=True):
         yield text
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
-    if file == STDIN:
-        yield sys.stdin.buffer
-    else:
-        with file.open("rb") as stream:
-            yield stream

@@ -118,12 +118,12 @@ def earlier_scores(state: CampaignState) -> list[PredictionScore]:
 
 def _created(spec: CampaignSpec) -> dict[str, Any]:
     from assay import __version__, wiring
-    from assay.api.plan_question import check_baseline, refuse_beyond_context
+    from assay.api.plan_question import checked_baseline, refuse_beyond_context
     from assay.store.spec_file import spec_hash
 
     engine = wiring.engine(spec.target.engine)
     build = engine.find(spec.target)
-    check_baseline(engine, build, spec)
+    spec = checked_baseline(engine, build, spec)
     model = engine.model(spec.target)
     refuse_beyond_context(spec, build, model)
     return {

@@ -25,8 +25,7 @@ def slow_start(state: CampaignState) -> str | None:
     target = state.spec.target
     if state.runs or target.engine not in START_S:
         return None
-    unlimited = state.spec.model_copy(update={"target": target.model_copy(update={"start_timeout_s": float("inf")})})
-    guess = guessed_launch(unlimited, state.model.size_bytes)
+    guess = guessed_launch(state.spec, state.model.size_bytes)
     if guess.expected_s <= target.start_timeout_s:
         return None
     return (
@@ -36,9 +35,8 @@ def slow_start(state: CampaignState) -> str | None:
 
 
 def shortfall(state: CampaignState) -> str | None:
-    """What to say where the budget is spent before the first candidate is tried; None where it is not."""
-    from assay.plan.cost import assumed_run_s, least_calibration_s
-    from assay.plan.soaking import in_budget, kept_s
+    """What to say where the budget has no time for what is asked: candidates, or their soaks; None where it has."""
+    from assay.plan.cost import least_calibration_s
     from assay.render.words import duration_words
 
     budget, least_s = state.spec.budget, least_calibration_s(state.spec)
@@ -51,11 +49,34 @@ def shortfall(state: CampaignState) -> str | None:
             f"{duration_words(least_s)} of load ({budget.calibration_brackets} brackets), launches not counted: "
             "no candidate will be tried"
         )
-    expected_s = (2 * budget.calibration_brackets + 1) * assumed_run_s(state.spec, state.model.size_bytes)
+    return _too_short(state, total)
+
+
+def _too_short(state: CampaignState, total: str) -> str | None:
+    """The same by what launches are expected to take; the screen leaves composition and confirmation their time."""
+    from assay.plan.runs import median_run_s
+    from assay.plan.screening import reserved_runs
+    from assay.plan.soaking import in_budget, kept_s
+    from assay.render.words import duration_words
+
+    budget, run_s = state.spec.budget, median_run_s(state)
+    expected_s = (2 * budget.calibration_brackets + 1) * run_s
+    launch_s = assumed_launch_s(state)
+    guessed = f", if a launch takes {duration_words(launch_s)}" if launch_s else ""
     if expected_s > budget.total_s:
         return (
             f"{total} the calibration alone is expected to take {duration_words(expected_s)} "
             f"({budget.calibration_brackets} brackets), launches being a guess: probably no candidate will be tried"
+        )
+    kept = reserved_runs(state) * run_s
+    least_s = expected_s + kept + 2 * run_s
+    if least_s > budget.total_s:
+        return (
+            f"{total} the calibration (about {duration_words(expected_s)}), the time kept for composition and "
+            f"confirmation (about {duration_words(kept)}) and one bracket of a candidate ({duration_words(2 * run_s)}) "
+            f"take {duration_words(least_s)}{guessed}: probably no candidate will be tried; raise "
+            f"budget.total_s, or lower budget.confirmation_brackets ({budget.confirmation_brackets}) or "
+            f"budget.calibration_brackets ({budget.calibration_brackets})"
         )
     if budget.soak_s and not in_budget(state, expected_s + 2 * budget.soak_s):
         return (

@@ -58,25 +58,25 @@ def plan_elsewhere(folder: Path, question: Question, catalogue: Path | None = No
         UsageError: the folder holds a record, no machine is named, or machine, version, model or a flag is not known.
         RecordError: the folder cannot be written.
     """
-    from assay import wiring
     from assay.api.plan import earlier_scores, plan_of
     from assay.api.plan_arrived import withdraw
     from assay.api.plan_documents import abouts
     from assay.api.plan_elsewhere_target import known
-    from assay.api.plan_question import check_baseline, declared_spec, refuse_beyond_context
+    from assay.api.plan_question import declared_spec, refuse_beyond_context
     from assay.api.secret_flags import refuse_secret_deltas
     from assay.catalogue.documents import FolderDocuments
-    from assay.store.elsewhere_file import read_elsewhere, write_elsewhere
+    from assay.store.elsewhere_file import drop_unreadable, read_elsewhere, write_elsewhere
 
     if (folder / "assay.db").exists():
         raise UsageError(
             f"{folder} holds a record: it was planned on its machine",
             hint="plan for another machine in a folder of its own (copy assay.toml)",
         )
+    if question.names_machine:
+        drop_unreadable(folder)
     spec, before = declared_spec(folder), read_elsewhere(folder)
     situation, elsewhere = known(spec, question, before)
-    check_baseline(wiring.engine(spec.target.engine), situation.build, spec)
-    refuse_beyond_context(spec, situation.build, situation.model)
+    refuse_beyond_context(situation.spec, situation.build, situation.model)
     found, state = _with_unknown(plan_of(folder, situation, catalogue), elsewhere), _state(situation)
     refuse_secret_deltas(found.hypotheses)
     documents = FolderDocuments(folder)

@@ -31,7 +31,7 @@ class Question:
     machine: Path | None = None
     """A file that `assay assess --save` wrote there."""
     version: str | None = None
-    """Of the engine; None: the newest recorded one."""
+    """Of the engine; None: the one in assay.toml, else the newest recorded one."""
     model: str | None = None
     """A name, file or folder that has the model's shape; None: the target's model is known by its name."""
 
@@ -39,6 +39,11 @@ class Question:
     def is_asked(self) -> bool:
         """Whether anything was told."""
         return any((self.on, self.machine, self.version, self.model))
+
+    @property
+    def names_machine(self) -> bool:
+        """Whether it says which machine."""
+        return bool(self.on or self.machine)
 
 
 def known(spec: CampaignSpec, question: Question, before: Elsewhere | None) -> tuple[Situation, Elsewhere]:
@@ -50,20 +55,23 @@ def known(spec: CampaignSpec, question: Question, before: Elsewhere | None) -> t
         before: how the folder was planned before, which stands for what is not told.
 
     Raises:
-        UsageError: no machine is named, or machine, version or model is not known.
+        UsageError: no machine is named, or machine, version, model or a flag is not known.
     """
+    from assay import wiring
     from assay.api.plan_facts import situation_of
+    from assay.api.plan_question import checked_baseline
     from assay.records.elsewhere import Elsewhere
     from assay.store.spec_file import spec_hash
 
     version = question.version or (before.version if before else None)
-    build, flags_from = _engine(spec.target, version)
+    build, flags_from = _engine(spec.target, version or spec.target.engine_version)
+    settled = checked_baseline(wiring.engine(spec.target.engine), build, spec)
     named = question.model or (before.model if before else None)
     shape, facts = _model(spec.target, named)
     seen, box = _machine(question, before)
     machine = seen.machine if seen else _here_with(box)
     situation = situation_of(
-        spec, machine, build, facts, snapshot=seen, on=None if seen else box, shape=shape
+        settled, machine, build, facts, snapshot=seen, on=None if seen else box, shape=shape
     )  # fmt: skip
     elsewhere = Elsewhere(
         box=None if seen else box,

@@ -81,7 +81,8 @@ def situation_of(
         from assay.roofline.layout_choice import used
 
         try:
-            found = target_step(shape, used(box, served.layout), served, spec.workload)
+            own = used(box, served.layout) if served.layout.devices <= box.count else box
+            found = target_step(shape, own, served, spec.workload)
         except (AssayError, ValueError) as error:
             found = getattr(error, "message", str(error))
         step = None if isinstance(found, str) else found

@@ -47,10 +47,12 @@ def findings(situation: Situation) -> Callable[[Flags, Mapping[str, str]], Seque
 
 def _gpu_facts(situation: Situation) -> dict[str, Any] | None:
     from assay.flags.facts import BOX_FACTS
+    from assay.plan.expression import ABSENT
     from assay.plan.situation import facts_of
 
     gpu = facts_of(situation)["gpu"]
-    return {name: gpu.get(name) for name in BOX_FACTS} if gpu["count"] else None
+    told = {name: gpu.get(name) for name in BOX_FACTS}
+    return {name: None if value is ABSENT else value for name, value in told.items()} if gpu["count"] else None
 
 
 def _launch(engine: str, flags: Flags, env: Mapping[str, str]) -> Launch:

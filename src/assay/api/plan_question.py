@@ -10,6 +10,7 @@ from assay.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.ports import Engine
+    from assay.records.base import Flags
     from assay.records.machine import EngineBuild, ModelFacts
     from assay.records.spec import CampaignSpec
     from assay.records.state import CampaignState
@@ -32,13 +33,16 @@ def declared_spec(folder: Path, *, declared: CampaignSpec | None = None) -> Camp
     return read_spec(folder / SPEC, declared=declared)
 
 
-def check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> None:
-    """The baseline's flags must exist in this build, under the spellings that conditions and deltas use.
+def checked_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> CampaignSpec:
+    """The question with its baseline under the build's main spellings, which conditions and deltas use.
+
+    assay.toml may have any spelling that the build takes: main ones differ from version to version. The version that
+    was asked for somewhere else has done its work, and is no part of what is recorded.
 
     Raises:
-        UsageError: one does not, or has another spelling.
+        UsageError: the baseline has a flag that this build does not take, has one twice, or holds a secret.
     """
-    from assay.api.secret_flags import refuse_secret_flags
+    from assay.api.secret_flags import refuse_secret_target
 
     flags = spec.target.flags
     if spec.target.launch != build.launch:
@@ -47,15 +51,34 @@ def check_baseline(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> No
             hint="remove target.launch; docs/engines.md says which adapters take one",
         )
     engine.argv(build, spec.target.model, flags, 1)  # refuses flags that Assay sets itself
-    refuse_secret_flags(flags, "target.flags")
+    refuse_secret_target(spec.target)
     if reason := engine.check_flags(build, flags):
         raise UsageError(f"target.flags: {reason}", hint="mend it in assay.toml; the build's own --help is the list")
-    for name, long_name in zip(flags, engine.canonical(build, flags), strict=True):
-        if name != long_name:
+    settled = _without_version(in_main_spellings(engine, build, spec))
+    refuse_secret_target(settled.target)  # a beginning of a name tells less than the name
+    return settled
+
+
+def in_main_spellings(engine: Engine, build: EngineBuild, spec: CampaignSpec) -> CampaignSpec:
+    """The question with its flags as they are recorded.
+
+    Raises:
+        UsageError: two spellings of one flag are given.
+    """
+    found: Flags = {}
+    given: dict[str, str] = {}
+    for name, value in spec.target.flags.items():
+        [(main, settled)] = engine.canonical(build, {name: value}).items()
+        if main in given:
             raise UsageError(
-                f"target.flags: {name} is written {long_name} in assay.toml",
-                hint="use the long spelling, and true or false for switches",
+                f"target.flags: {given[main]} and {name} are one flag, {main}", hint="keep one of them in assay.toml"
             )
+        found[main], given[main] = settled, name
+    return spec.model_copy(update={"target": spec.target.model_copy(update={"flags": found})})
+
+
+def _without_version(spec: CampaignSpec) -> CampaignSpec:
+    return spec.model_copy(update={"target": spec.target.model_copy(update={"engine_version": None})})
 
 
 def refuse_beyond_context(spec: CampaignSpec, build: EngineBuild, model: ModelFacts) -> None:
@@ -79,7 +102,12 @@ def declares_random_weights(folder: Path, state: CampaignState) -> bool:
     It moves no threshold and changes no measured number: it only says what the answers are worth. Who finds out late
     that a checkpoint was made up may say so at any time; to take it back would need another model.
     """
+    from assay import wiring
+
     spec = declared_spec(folder, declared=state.spec)
+    if spec.target.flags != state.spec.target.flags:  # perhaps in spelling only
+        spec = in_main_spellings(wiring.engine(state.spec.target.engine), state.build, spec)
+    spec = _without_version(spec)
     declares = spec.target.random_weights and not state.spec.target.random_weights
     if declares:
         spec = spec.model_copy(update={"target": spec.target.model_copy(update={"random_weights": False})})

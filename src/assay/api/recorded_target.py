@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
+from assay.units import giga
 
 if TYPE_CHECKING:
     from assay.plan.target_step import Served
@@ -74,7 +75,7 @@ def differences(shape: ModelShape, facts: ModelFacts) -> list[str]:
     found = [f"{name} {ours or 'none'}, there {theirs}" for name, ours, theirs in pairs if theirs and ours != theirs]
     size = facts.size_bytes
     if size and abs(shape.weight_bytes - size) > ALIKE * size:
-        found.append(f"{shape.weight_bytes / 1e9:.3g} GB of weights, there {size / 1e9:.3g} GB")
+        found.append(f"{giga(shape.weight_bytes)} GB of weights, there {giga(size)} GB")
     return found
 
 

@@ -16,18 +16,16 @@ from assay.campaign import answers
 from assay.campaign.applied import not_applied, proofs
 from assay.campaign.bench import RUN_TOKEN, Bench
 from assay.campaign.gates import describe, failed_gates, machine_gates, wait_until_quiet
-from assay.campaign.soak import soak
+from assay.campaign.soak import cut_short, soak
 from assay.errors import MeasurementError
 from assay.plan.arms import build_for
 from assay.plan.series import A_A
-from assay.plan.soaking import peak
 from assay.ports import CachesOnRequest, ForeignServer, LaunchFailed, Server
 from assay.records.event import EventKind
 from assay.records.failure import Cause
 from assay.records.hypothesis import Numerics
 from assay.records.load import LoadRequest, LoadResult
 from assay.records.run import AnswerCheck, Failure, Gate, RunIntent, RunOutcome, RunStatus
-from assay.records.soak import Soak
 from assay.records.spec import Workload
 from assay.records.state import RunRecord
 
@@ -162,14 +160,13 @@ def _soaked(bench: Bench, intent: RunIntent, server: Server) -> dict[str, Any]:
     Whose fault that is, one soak cannot tell (`assay.plan.soaking`).
     """
     began = time.monotonic()
-    name, workload = peak(bench.state.spec.workload)
     seed = intent.seed + zlib.crc32(b"soak")  # prompts of its own: none is in the prefix cache yet
     try:
         found = soak(bench, intent, server, lambda workload, alive: _load(bench, seed, server, workload, alive))
         more: dict[str, Any] = {"soak": found}
     except KeyboardInterrupt:  # what was measured before it is whole, unless the server fell first
         more = {"reason": CUT_SHORT, "interrupted": True}
-        found = Soak(point=name, concurrency=workload.concurrency, soaked_s=0.0, requests=0, failed=0)
+        found = cut_short(bench.state.spec.workload, time.monotonic() - began)
     if (failure := server.failure()) is None:
         return more
     died = f"{_failed(failure)['reason']}, {time.monotonic() - began:.0f} s into a soak at peak load"

@@ -30,6 +30,7 @@ ALLOCATOR_BYTES = 2 * MIB_BYTES
 """What allocators take at once (pages of 2 MiB, PyTorch's small blocks): growth within a soak below it says nothing."""
 SILENT_SHARE = 0.5
 HOUR_S = 3600.0
+UNCOUNTED = "interrupted by Ctrl-C before its requests were counted"
 LOOKS_FILE = "soak.json"
 """In the run's folder: every look, so that whoever doubts a trend can judge it again."""
 
@@ -105,6 +106,15 @@ def judged(name: str, workload: Workload, result: LoadResult, looked: Looked, ga
         unknown=unknown,
         problem=None if soaked_s else _problem(sent, result),
     )
+
+
+def cut_short(workload: Workload, passed_s: float) -> Soak:
+    """One whose load was ended by Ctrl-C before anything of it was counted, after so many seconds.
+
+    They stay with it: they are no time of the run that it follows (`assay.plan.runs.median_run_s`).
+    """
+    name, load = peak(workload)
+    return Soak(point=name, concurrency=load.concurrency, soaked_s=passed_s, requests=0, failed=0, problem=UNCOUNTED)
 
 
 def _silent_s(samples: list[RequestSample], looked: Looked) -> float:

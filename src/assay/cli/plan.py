@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--engine-version",
     metavar="VERSION",
-    show_default="the newest recorded one",
+    show_default="assay.toml's, else the newest recorded one",
     help="With --on or --machine: whose recorded flags stand for the engine there.",
 )
 @click.option("--model", help="With --on or --machine: a known model, or a folder here, that has the target's shape.")
@@ -72,7 +72,7 @@ def plan(
     from assay.api.plan_elsewhere_target import Question
 
     question = Question(on=on, machine=machine, version=engine_version, model=model)
-    waits_for = awaited(folder)
+    waits_for = None if question.names_machine else awaited(folder)
     if question.is_asked or (waits_for is not None and not is_here(waits_for)):
         _plan_elsewhere(folder, question, explain, as_json=as_json)
         return
@@ -94,10 +94,11 @@ def _tell(folder: Path, state: CampaignState, *, as_json: bool) -> None:
     left = api.next_step(folder).remaining_s
     if as_json:
         todo = [item.model_dump(mode="json") for item in items]
-        show_json({"todo": todo, "remaining_s": left, "warnings": _warnings(state)})
+        show_json({"todo": todo, "remaining_s": left, "warnings": _all_warnings(state)})
         return
     from assay.render.terminal import todo_table
 
+    _say_impossible(state)
     show(todo_table(items))
     _say_documents(folder, len(items))
     if num_passed_over := len(api.passed_over(folder)):
@@ -124,13 +125,14 @@ def _plan_elsewhere(folder: Path, question: Question, explain: str | None, *, as
                 "todo": [item.model_dump(mode="json") for item in items],
                 "passed_over": state.passed_over,
                 "remaining_s": left,
-                "warnings": _warnings(state),
+                "warnings": _all_warnings(state),
             }
         )
         return
     from assay.render.elsewhere_view import elsewhere_view
     from assay.render.terminal import todo_table
 
+    _say_impossible(state)
     show(elsewhere_view(found.elsewhere, state.reasoning), todo_table(items, with_ranges=True))
     _say_documents(folder, len(items))
     _say_passed_over(state)
@@ -146,11 +148,27 @@ def _say_documents(folder: Path, count: int) -> None:
 def _say_passed_over(state: CampaignState) -> None:
     from assay.plan.expression import UNDECIDED
 
-    open_ones = [name for name, reason in state.passed_over.items() if reason.startswith(UNDECIDED)]
+    open_ones = {name: reason for name, reason in state.passed_over.items() if reason.startswith(UNDECIDED)}
+    of_a_step = [name for name, reason in open_ones.items() if reason.startswith(f"{UNDECIDED}step.")]
+    of_the_machine = [name for name in open_ones if name not in of_a_step]
     if num_others := len(state.passed_over) - len(open_ones):
         say(f"{num_others} catalogue entries do not apply there; of one, with the numbers: assay plan --explain ENTRY")
-    if open_ones:
-        say(f"decided only there, because something of the machine is unknown here: {', '.join(open_ones)}")
+    if of_a_step:
+        say(f"not decided, because no step of this target could be calculated: {', '.join(of_a_step)}")
+    if of_the_machine:
+        say(f"decided only there, because something of the machine is unknown here: {', '.join(of_the_machine)}")
+
+
+def _say_impossible(state: CampaignState) -> None:
+    """What today's configuration has no room for: before everything that is planned on it."""
+    for told in state.reasoning.surroundings.warnings:
+        say(f"warning: {told}")
+    if state.reasoning.surroundings.warnings:
+        say("")
+
+
+def _all_warnings(state: CampaignState) -> list[str]:
+    return [*state.reasoning.surroundings.warnings, *_warnings(state)]
 
 
 def _warnings(state: CampaignState) -> list[str]:

@@ -85,7 +85,7 @@ def init(
     if as_json:
         show_json({"spec": str(path)})
     else:
-        there = f" --on BOX --engine-version {engine_version}" if engine_version else ""
+        there = " --on BOX" if engine_version else ""
         show(f"wrote {path}", f"read it, then: assay plan{there}")
 
 

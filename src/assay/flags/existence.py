@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.flags import versions
 from assay.flags.dialect import dialects
@@ -109,7 +109,24 @@ def _ambiguous(found: Resolved, knowledge: Knowledge) -> _Why | None:
 
 
 def _by_history(flag: GivenFlag, knowledge: Knowledge) -> _Why | None:
-    name = flag.name.replace("_", "-") if knowledge.dialect.underscores else flag.name
+    whole, key = _whole(flag.name, knowledge)
+    why = _of_whole(whole, knowledge)
+    if why is None or not key:
+        return why
+    # What another flag takes by keys may differ: the flag is told, and nothing is written in place of it.
+    return replace(why, what=f"is a part of {whole}, which {why.what}", replacement=None)
+
+
+def _whole(name: str, knowledge: Knowledge) -> tuple[str, str]:
+    """The flag, and the key in it where one stands behind a dot: `--attention-config.backend`."""
+    dashed = name.replace("_", "-") if knowledge.dialect.underscores else name
+    if not knowledge.dialect.dotted or "." not in name:
+        return dashed, ""
+    whole = dashed.partition(".")[0]
+    return knowledge.dialect.shorthands.get(whole, whole), name.partition(".")[2]
+
+
+def _of_whole(name: str, knowledge: Knowledge) -> _Why | None:
     spans = knowledge.past.of(name)
     if not spans and name.startswith("--no-"):
         spans = knowledge.past.of("--" + name[5:])

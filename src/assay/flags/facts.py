@@ -7,9 +7,10 @@ from typing import Any
 
 from assay.flags.knowledge import Knowledge
 from assay.flags.spec import FlagSpec, Scalar
-from assay.flags.values import in_force
+from assay.flags.values import in_force, is_open
 from assay.records.doctor import GivenFlag, Launch
 
+_NUMBERS = frozenset({"int", "float", "size"})
 MODEL_FACTS = ("hidden", "layers", "num_experts", "is_moe", "is_mla", "kv_heads", "heads", "max_positions", "name")
 BOX_FACTS = ("count", "name", "compute_capability", "nvlink", "memory_bytes", "vendor")
 
@@ -65,7 +66,7 @@ class Facts:
         return given[0].name if given else None
 
     def value(self, name: str) -> Scalar | None:
-        """The value in force: what was given, else the default; None when neither is known."""
+        """The value in force: what was given, else the default; None when neither is known, as of `$N`."""
         spec = self._spec(name)
         if spec is None:
             return None
@@ -77,7 +78,14 @@ class Facts:
             return not negated
         if not flag.values:
             return True if spec.optional else None
-        return in_force(spec, flag.values[0], self._knowledge.dialect.engine)
+        value = in_force(spec, flag.values[0], self._knowledge.dialect.engine)
+        return None if isinstance(value, str) and (is_open(value) or _is_no_number(spec, value)) else value
+
+    def fits_everything(self, name: str) -> bool:
+        """Whether something else fills in the value of a flag that was given: a shell, a template."""
+        spec = self._spec(name)
+        given = self._given.get(spec.name) if spec else None
+        return given is not None and any(is_open(value) for value in given[0].values)
 
     def _spec(self, name: str) -> FlagSpec | None:
         return self._knowledge.find(name)
@@ -89,3 +97,8 @@ class Facts:
             return 1
         value = self.value(known[0])
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_no_number(spec: FlagSpec, value: str) -> bool:
+    """Whether a text stands where the engine takes a number, and no word that it takes instead."""
+    return spec.kind in _NUMBERS and not spec.choices and value.lower() not in (*spec.words, "none", "auto")

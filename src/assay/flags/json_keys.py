@@ -19,13 +19,12 @@ from assay.flags.object_history import Objects, lives
 from assay.flags.successors import renamed
 from assay.flags.values import is_open
 from assay.records.doctor import Evidence, Finding, GivenFlag, Kind, Undecided
+from assay.records.secret_names import is_secret_key
 
 INSIDE = "keys and values inside were not checked"
 VALUES = "values inside were not checked"
 PLAIN = "a word in place of JSON was not checked"
 _PAIRS = re.compile(r"\w{1,80}=[^=,{}\[\]\"]{1,200}(?:,\w{1,80}=[^=,{}\[\]\"]{1,200}){0,50}")
-_SECRET = re.compile(r"(?:^|_)(?:key|token|password|secret)$")
-"""Keys whose values are not repeated, whatever is wrong with them."""
 _COUNT = re.compile("[0-9]{1,18}")
 
 
@@ -57,7 +56,7 @@ def _judged(entry: Entry, flag: GivenFlag, top: str, objects: Objects, knowledge
         return None if is_taken else _bad_key(flag, entry, top, objects, knowledge)
     takes = of.values.get(entry.key)
     problem = takes.problem(entry.value) if takes else None
-    if problem and _SECRET.search(entry.key):
+    if problem and is_secret_key(f"{entry.path}{entry.key}"):
         problem = "does not take this value (not shown: the key is one of secrets)"
     return _bad_value(flag, entry, f"{entry.path}{entry.key} {problem}", objects, knowledge) if problem else None
 

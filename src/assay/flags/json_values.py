@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -29,6 +30,10 @@ _BOUNDS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
     "le": ("at most", operator.le),
     "lt": ("less than", operator.lt),
 }
+_WHOLE = re.compile(r"\s*[+-]?\d+(?:_\d+)*(?:\.0+)?\s*", re.ASCII)
+"""A whole number as text: `1_000` and `8.0` are, `1e5` is none (tried with pydantic 2.14)."""
+_END_OF_INTS = 2.0**63
+"""Of a float that is taken for a whole number; larger ones are refused (tried likewise)."""
 _LONGEST_QUOTED = 60
 
 
@@ -98,10 +103,9 @@ def _is_a(kind: str, value: Any) -> bool:
         case ("int", bool()) | ("float", bool() | int() | float()) | ("int", int()):
             return True
         case "int", float():
-            return value.is_integer()
+            return value.is_integer() and -_END_OF_INTS <= value < _END_OF_INTS
         case "int", str():
-            number = as_number(value.replace("_", ""))
-            return number is not None and float(number).is_integer()
+            return bool(_WHOLE.fullmatch(value))
         case "float", str():
             return _is_number(value)
         case "bool", bool() | int() | float():
@@ -118,7 +122,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return text.isascii()
 
 
 def _plain(value: Any) -> str:

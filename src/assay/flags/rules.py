@@ -23,6 +23,8 @@ from assay.records.base import Frozen
 from assay.records.doctor import Evidence, Finding, Kind, Severity, Undecided
 
 _VERSION = re.compile(r"\b\d+\.\d+(?:\.\d+)*(?:\.post\d+)?")
+_FACT = re.compile(r'\bflag\("([^"]{1,80})"\)')
+"""The value of a flag, as conditions write it."""
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -81,8 +83,11 @@ def applied(engine: str, version: str, facts: Facts) -> tuple[list[Finding], lis
         outcome = _decided(rule.when, facts.names)
         if outcome.holds:
             findings.append(_finding(rule, version, given, facts.names))
-        elif outcome.reason.startswith(UNDECIDED) and not rule.quiet:
-            undecided.append(Undecided(rule=rule.id, flags=given, reason=outcome.reason.removeprefix(UNDECIDED)))
+        elif (
+            outcome.reason.startswith(UNDECIDED) and not rule.quiet and not any(map(facts.fits_everything, rule.flags))
+        ):
+            reason = _FACT.sub(r"\1", outcome.reason.removeprefix(UNDECIDED))
+            undecided.append(Undecided(rule=rule.id, flags=given, reason=reason))
     return findings, undecided
 
 
@@ -90,8 +95,8 @@ def _decided(condition: str, names: Mapping[str, Any]) -> Outcome:
     """Decide a condition; one that a value of the command does not fit (a text for a number, division by 0) is open."""
     try:
         return decide(condition, names)
-    except ExpressionError as error:
-        return Outcome(holds=False, reason=f"{UNDECIDED}{error.problem}")
+    except ExpressionError:
+        return Outcome(holds=False, reason=f"{UNDECIDED}the values that were given do not fit the question")
 
 
 def _number_of(text: str, names: Mapping[str, Any]) -> Any:

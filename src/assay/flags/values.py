@@ -117,6 +117,8 @@ def _not_json(value: str) -> str | None:
         return None
     try:
         json.loads(value)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return "takes JSON, and this is nested too deeply to be read"
+    except ValueError as error:
         return f"takes JSON, and this is none: {str(error)[:80]}"
     return None

@@ -10,6 +10,7 @@ _CANDIDATE = re.compile(r"(?<=\d)(?:a|b|rc)(\d{1,9})")
 _PART = 3
 """Numbers that make a release; what follows is a patch of it."""
 _MOST = 10**9
+_MOST_NUMBERS = 4
 
 
 def key(version: str) -> tuple[int, ...]:
@@ -40,8 +41,14 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def is_version(text: str) -> bool:
-    """Whether a text names a version at all."""
-    return bool(re.fullmatch(r"v?\d{1,9}(\.\w{1,20}){0,5}(\+[\w.]{1,40})?", text))
+    """Whether a text names a version at all: at most four numbers, then what is added to a release.
+
+    >>> is_version("0.5.9.post1.dev3+g1a2b"), is_version("1.2.3.4.5.6")
+    (True, False)
+    """
+    parts = text.partition("+")[0].removeprefix("v").split(".")
+    is_shaped = re.fullmatch(r"v?\d{1,9}(\.\w{1,20}){0,5}(\+[\w.]{1,40})?", text) is not None
+    return is_shaped and sum(part.isdigit() for part in parts) <= _MOST_NUMBERS
 
 
 def standing_for(version: str, checked: Sequence[str]) -> str | None:

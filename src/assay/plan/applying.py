@@ -9,6 +9,7 @@ from typing import Any, Literal
 from assay.errors import UsageError
 from assay.plan import spellings
 from assay.plan.expression import UNDECIDED, Decided, ExpressionError, check, decided, evaluate
+from assay.plan.same_settings import stands
 from assay.plan.situation import Situation, within
 from assay.records.base import Flags
 from assay.records.hypothesis import Optimization
@@ -172,7 +173,7 @@ def _other_versions(variants: Sequence[Optimization], build: EngineBuild) -> str
 def changes_anything(optimization: Optimization, target: Target) -> bool:
     """Whether the arm would differ from the baseline."""
     baseline, env = target.baseline, target.situation.spec.target.env
-    adds = any(name not in baseline or str(baseline[name]) != str(value) for name, value in optimization.flags.items())
+    adds = not all(stands(target.build, baseline, name, value) for name, value in optimization.flags.items())
     removes = any(name in baseline for name in optimization.remove_flags)
     sets = any(env.get(name) != value for name, value in optimization.env.items())
     return adds or removes or sets or optimization.artifact is not None or optimization.dial is not None

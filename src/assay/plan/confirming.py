@@ -13,7 +13,7 @@ from assay.plan.evidence import confirmation_effect
 from assay.plan.runs import MAX_ATTEMPTS, candidates_turn, intent, median_run_s, runs_of, uncounted_tail
 from assay.plan.scores import is_latency, metric_value
 from assay.plan.series import CONFIRMATION, MAIN, STACK, series_brackets, valid_runs, why_not_counted
-from assay.plan.soak_reports import not_shown_stable, soaked_words
+from assay.plan.soak_reports import NOT_SHOWN, memory_grows, not_shown_stable, soaked_words
 from assay.plan.steps import Finish, MakeRun, Step
 from assay.plan.verdicts import effect_text, is_unmeasured
 from assay.records.run import Purpose, RunStatus
@@ -111,13 +111,19 @@ def _confirmed(state: CampaignState) -> Headline:
         confirmed=confirmed,
         sentence=_sentence(state, effect, failure),
         not_shown_stable=not_shown_stable(state, state.stack, []) if confirmed else None,
+        memory_grows=memory_grows(state, state.stack, []) if confirmed or _blames_a_soak(state) else "no",
         runs=baseline + stack,
     )
 
 
 def _suspicion(state: CampaignState) -> str | None:
     doubt = soaking.suspect(state, state.stack, [])
-    return f"not shown to be stable: {doubt}" if doubt else None
+    return f"{NOT_SHOWN}: {doubt}" if doubt else None
+
+
+def _blames_a_soak(state: CampaignState) -> bool:
+    """Whether the sentence of a stack that is not confirmed tells of its soak."""
+    return soaking.unstable(state, state.stack, []) is not None or _suspicion(state) is not None
 
 
 def _sentence(state: CampaignState, effect: Effect | None, failure: str | None) -> str:

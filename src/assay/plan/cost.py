@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.records.spec import Budget, CampaignSpec
+from assay.units import giga
 
 EXPECTED_BRACKETS = 0.45
 """Share of the allowed brackets that an average trial is expected to use: clear cases and hopeless ones stop early.
@@ -61,7 +62,10 @@ class LaunchGuess:
 
 
 def guessed_launch(spec: CampaignSpec, model_bytes: int | None = None) -> LaunchGuess:
-    """What a launch of this engine usually takes, and the reading of its weights; never more than the start timeout.
+    """What a launch of this engine usually takes, and the reading of its weights.
+
+    A slow one is no slower than the start timeout, which would end it. What is expected is not cut: where it is beyond
+    the timeout, the timeout has to be raised (`assay plan` says so), and then that is what a launch costs.
 
     Args:
         spec: the campaign.
@@ -71,8 +75,9 @@ def guessed_launch(spec: CampaignSpec, model_bytes: int | None = None) -> Launch
     if name not in START_S:
         return LaunchGuess(low_s=0.0, expected_s=LAUNCH_SHARE * most, high_s=most, basis="half of the start timeout")
     reading = [0.0] * 3 if START_S[name] == NO_TIME else [(model_bytes or 0) / rate for rate in READ_BYTES_PER_S]
-    low, expected, high = (min(most, start + read) for start, read in zip(START_S[name], reading, strict=True))
-    size = f" and the reading of {model_bytes / 1e9:.3g} GB" if model_bytes and any(reading) else ""
+    low, expected, high = (start + read for start, read in zip(START_S[name], reading, strict=True))
+    high = min(high, max(most, expected))
+    size = f" and the reading of {giga(model_bytes)} GB" if model_bytes and any(reading) else ""
     return LaunchGuess(low_s=low, expected_s=expected, high_s=high, basis=f"what a start of {name} usually takes{size}")
 
 

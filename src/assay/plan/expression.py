@@ -3,7 +3,8 @@
 Nothing is evaluated as Python: the facts handed in are all that can be read, and only functions among them be called.
 A fact that nobody knows is None. What is computed or compared with it is unknown, as in Kleene's logic: `unknown and
 false` is false, `unknown or true` is true. Comparing with a literal `None` asks whether a fact is known, and has an
-answer.
+answer. A fact that there is not (`ABSENT`: the compute capability of an AMD GPU) is known: no comparison with it holds,
+but that it is another thing (`!=`, `not in`), and it is not `None`.
 `assay.plan.expression_syntax` holds the grammar.
 """
 
@@ -20,9 +21,23 @@ from assay.plan.expression_syntax import ExpressionError, Node, parse
 UNDECIDED = "cannot be decided: "
 """How the reason begins of what hangs on a fact that is unknown."""
 
-__all__ = ["Decided", "ExpressionError", "Facts", "Outcome", "check", "decided", "evaluate", "parse"]
+__all__ = ["ABSENT", "Decided", "ExpressionError", "Facts", "Outcome", "check", "decided", "evaluate", "parse"]
 
 Facts = Mapping[str, Any]
+
+
+class Absent:
+    """The value of a fact that there is not."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "none"
+
+
+ABSENT = Absent()
+DIFFERS = frozenset({"!=", "not in"})
+"""Comparisons that hold of what there is not."""
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -156,6 +171,8 @@ class _Evaluation:
             ExpressionError: it is neither true nor false nor unknown.
         """
         value = self.value(node)
+        if isinstance(value, Absent):
+            return False
         if value is not None and not isinstance(value, bool):
             self._fail(f"{self._source(node)} is {value!r}, which is no condition", node, "compare it with something")
         return value
@@ -191,6 +208,8 @@ class _Evaluation:
     def _computed(self, node: Node, signs: list[str], values: list[Any]) -> Any:
         if None in values:
             return None
+        if ABSENT in values:
+            return ABSENT
         if wrong := [value for value in values if isinstance(value, bool) or not isinstance(value, int | float)]:
             self._fail(f"{self._source(node)}: {wrong[0]!r} is not a number", node)
         result = values[0]
@@ -210,6 +229,8 @@ class _Evaluation:
         asks_whether_known = sign in {"==", "!="} and any(_is_none(node) for node in (left, right))
         if (a is None or b is None) and not asks_whether_known:
             return None
+        if ABSENT in (a, b):
+            return sign in DIFFERS
         try:
             return bool(COMPARISONS[sign](a, b))
         except TypeError:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from assay.errors import RecordError
+from assay.plan.soak_reports import completed_headline
 from assay.records.dials import DialResult
 from assay.records.event import Event, EventKind
 from assay.records.hypothesis import Hypothesis
@@ -87,7 +88,7 @@ def _change(state: CampaignState, event: Event) -> dict[str, Any]:
         case EventKind.ABLATED:
             return _ablated(state, Ablation.model_validate(payload["ablation"]))
         case EventKind.CAMPAIGN_FINISHED:
-            return {"headline": Headline.model_validate(payload["headline"])}
+            return {"headline": completed_headline(state, Headline.model_validate(payload["headline"]))}
         case EventKind.CAMPAIGN_CREATED:
             raise RecordError(f"event {event.seq} creates a campaign again", hint="run `assay verify`")
 

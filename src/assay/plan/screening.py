@@ -167,13 +167,19 @@ def _whose_turn(state: CampaignState, candidates: list[Hypothesis]) -> Hypothesi
 
 def _free_s(state: CampaignState) -> float:
     """Time that the screen may still use: composition and confirmation have theirs."""
+    free_s = state.left_s - reserved_runs(state) * median_run_s(state)
+    return free_s - _soaks_s(free_s, _num_promising(state), state.spec.budget.soak_s)
+
+
+def reserved_runs(state: CampaignState) -> int:
+    """Runs that the screen leaves to composition and confirmation."""
     budget = state.spec.budget
-    promising = sum(1 for result in state.screened.values() if result.promising)
-    reserved_runs = 2 * budget.confirmation_brackets + 1
-    reserved_runs += promising * min(5, 2 * budget.composition_brackets + 1)
-    reserved_runs = max(reserved_runs, least_runs(budget))  # what the first that is promising will take
-    free_s = state.left_s - reserved_runs * median_run_s(state)
-    return free_s - _soaks_s(free_s, promising, budget.soak_s)
+    runs = 2 * budget.confirmation_brackets + 1 + _num_promising(state) * min(5, 2 * budget.composition_brackets + 1)
+    return max(runs, least_runs(budget))  # what the first that is promising will take
+
+
+def _num_promising(state: CampaignState) -> int:
+    return sum(1 for result in state.screened.values() if result.promising)
 
 
 def _soaks_s(free_s: float, promising: int, soak_s: float) -> float:

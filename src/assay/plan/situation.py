@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from assay.errors import UsageError
 from assay.plan import spellings
+from assay.plan.expression import ABSENT
 from assay.plan.target_step import Served, TargetStep, shares
 from assay.records.base import FlagValue
 from assay.records.device import Box
@@ -133,26 +134,31 @@ def _machine(situation: Situation) -> dict[str, Any]:
 
 
 def _gpu(situation: Situation) -> dict[str, Any]:
-    """Of the box that is named, else of the GPUs that were found; `count` 0 where there are none."""
+    """Of the box that is named, else of the GPUs that were found; where there are none, that is known of all of it."""
     box, found = situation.box, situation.machine.gpus
+    if box is None and not found:
+        return dict.fromkeys(GPU, ABSENT) | {"count": 0, "nvlink": False}
     if box is None:
-        first = found[0] if found else None
+        first = found[0]
         known = {
             "count": len(found),
-            "name": first.name if first else None,
-            "compute_capability": first.compute_capability if first else None,
-            "nvlink": None if first is None or first.nvlinks is None else first.nvlinks > 0,
-            "memory_bytes": first.memory_bytes if first else None,
-            "vendor": "nvidia" if first and first.compute_capability else None,
+            "name": first.name,
+            "compute_capability": first.compute_capability,
+            "nvlink": None if first.nvlinks is None else first.nvlinks > 0,
+            "memory_bytes": first.memory_bytes,
+            "vendor": "nvidia" if first.compute_capability else None,
         }
         return dict.fromkeys(GPU) | known
     link = box.device.link.lower()
-    numbers = {name: fact.value if (fact := box.device.fact(name)) else None for name in GPU}
+    numbers: dict[str, Any] = {name: fact.value if (fact := box.device.fact(name)) else None for name in GPU}
+    vendor = "amd" if box.device.id.startswith("mi") else "nvidia" if box.device.kind == "gpu" else ABSENT
+    if vendor != "nvidia" and numbers["compute_capability"] is None:
+        numbers["compute_capability"] = ABSENT  # it is NVIDIA's word
     return numbers | {
         "count": box.count if box.device.kind == "gpu" else 0,
         "name": box.device.name,
         "nvlink": ("nvlink" in link or "xgmi" in link) if link else None,
-        "vendor": "amd" if box.device.id.startswith("mi") else "nvidia" if box.device.kind == "gpu" else None,
+        "vendor": vendor,
     }
 
 

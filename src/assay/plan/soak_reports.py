@@ -7,16 +7,20 @@ from collections.abc import Collection
 from assay.plan import soak_counts
 from assay.plan.soak_counts import counted, stood
 from assay.plan.soak_words import UNSOAKED, memory, told
-from assay.plan.soaking import also_needed_s
+from assay.plan.soaking import also_needed_s, unstable
 from assay.plan.soaks_made import asked, compared_with, counts_of, deciding, soak_of, telling
 from assay.records.soak import Soak
 from assay.records.state import CampaignState
+from assay.records.verdict import Headline, MemoryGrows
+
+NOT_SHOWN = "not shown to be stable"
+UNASKED = "no soak was asked for (budget.soak_s is 0)"
 
 
 def soaked_words(
     state: CampaignState, deltas: Collection[str], reference: Collection[str], *, brief: bool = False
 ) -> str:
-    """What is known of an arm's stability, as a clause; empty where no soak is asked for.
+    """What is known of an arm's stability, as a clause; empty where no soak is asked for, but in brief (the headline).
 
     Args:
         state: the campaign.
@@ -24,10 +28,10 @@ def soaked_words(
         reference: of what it stands on.
         brief: without figures, where there is nothing to worry about.
     """
-    if not state.spec.budget.soak_s and not asked(state, deltas):
+    if not brief and not state.spec.budget.soak_s and not asked(state, deltas):
         return ""
     if why := not_shown_stable(state, deltas, reference):
-        return f"; not shown to be stable: {why}"
+        return f"; {NOT_SHOWN}: {why}"
     own, failed = deciding(state, deltas), counts_of(state, deltas).failed
     assert own is not None
     if own.passed and not failed and brief:
@@ -39,10 +43,27 @@ def not_shown_stable(state: CampaignState, deltas: Collection[str], reference: C
     """Why no soak shows that an arm which is to ship is stable; None where one does, if only as its reference is."""
     own = deciding(state, deltas)
     if own is None:
-        return _why_unsoaked(state, deltas, reference) or "not soaked: none was asked for (budget.soak_s is 0)"
+        return _why_unsoaked(state, deltas, reference) or UNASKED
     counts, alone = counts_of(state, deltas), not stood(compared_with(state, deltas, reference))
     doubtful = counts.fell or ((own.grows or counts.failed) and alone)
     return f"{told(own)}{_beside(state, own, deltas, reference)}" if doubtful else None
+
+
+def memory_grows(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> MemoryGrows:
+    """What the soak that decides of an arm says of its memory; one that is blamed outgrows what its reference does."""
+    own = deciding(state, deltas)
+    if own is None or not own.grows:
+        return "no"
+    held_against = stood(compared_with(state, deltas, reference))
+    alike = bool(held_against) and held_against[-1].grows and unstable(state, deltas, reference) is None
+    return "as-its-reference" if alike else "yes"
+
+
+def completed_headline(state: CampaignState, headline: Headline) -> Headline:
+    """A headline as recorded, with what an Assay before soaks did not say of the stack that it confirms."""
+    if not headline.confirmed or headline.not_shown_stable is not None or not headline.stack:
+        return headline
+    return headline.model_copy(update={"not_shown_stable": not_shown_stable(state, headline.stack, [])})
 
 
 def _why_unsoaked(state: CampaignState, deltas: Collection[str], reference: Collection[str]) -> str:

@@ -16,10 +16,17 @@ def told(soak: Soak) -> str:
     if soak.passed is None:
         return f"not soaked: {soak.problem}"
     failed = "none failed" if not soak.failed else f"{soak.failed:,} failed, the first: {soak.first_error}"
+    sent = f"{soak.requests:,} request{'' if soak.requests == 1 else 's'}"
+    requests = soak.problem if soak.problem and not soak.requests else f"{sent}, {failed}"
     still = f", and no token came for the last {soak.silent_s:.0f} s" if soak.stalled else ""
     still += f", and then the server died: {soak.died}" if soak.died else ""
     where = f"{soak.concurrency} streams" if soak.point == MAIN_POINT else f"{soak.point}, {soak.concurrency} streams"
-    return f"soaked for {soak.soaked_s:.0f} s at {where}: {soak.requests:,} requests, {failed}{still}; {memory(soak)}"
+    return f"soaked{_how_long(soak)} at {where}: {requests}{still}; {memory(soak)}"
+
+
+def _how_long(soak: Soak) -> str:
+    """Of steady load; empty where the server died: when it did, its warm-up included, stands behind what it died of."""
+    return "" if soak.died else f" for {soak.soaked_s:.0f} s"
 
 
 def memory(soak: Soak) -> str:

@@ -59,13 +59,18 @@ def as_number(given: FlagValue) -> FlagValue:
     return given
 
 
+def number_of(build: EngineBuild, given: FlagValue) -> FlagValue:
+    """A number as the engine reads it, `16k` too; any other value as it is."""
+    number = sizes.whole(given, build.engine) if isinstance(given, str) else None
+    return as_number(given) if number is None else number
+
+
 def _in_force(build: EngineBuild, name: str, given: FlagValue) -> FlagValue | None:
     """What a value is to a condition: `16k` is a number; None where a size is left to the engine (`auto`, -1)."""
     info = build.flag(name)
     if info is not None and (info.value or "").startswith(SIZE) and str(given).lower() in LEFT_TO_ENGINE:
         return None
-    number = sizes.whole(given, build.engine) if isinstance(given, str) else None
-    return as_number(given) if number is None else number
+    return number_of(build, given)
 
 
 def _is_pair(build: EngineBuild, name: str) -> bool:

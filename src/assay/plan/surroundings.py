@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.plan.situation import Situation
+from assay.plan.starting import warnings
 from assay.plan.target_step import TargetStep, shares
 from assay.records.device import Box
 from assay.records.model_shape import ModelShape
 from assay.records.reasoning import Surroundings
 from assay.records.spec import Workload
+from assay.units import giga
 
 KIB, GIB = 2**10, 2**30
 
 
 def surroundings(situation: Situation) -> Surroundings:
     """What is known, and what is not."""
+    impossible = warnings(situation)
     return Surroundings(
-        sentences=list(_sentences(situation)),
+        sentences=[*_sentences(situation), *map(as_sentence, impossible)],
         missing=[f"{name}: {reason}" for name, reason in situation.missing.items() if reason],
+        warnings=impossible,
     )
+
+
+def as_sentence(warning: str) -> str:
+    """A warning among the sentences."""
+    return f"{warning[0].upper()}{warning[1:]}."
 
 
 def _sentences(situation: Situation) -> Iterator[str]:
@@ -28,7 +37,7 @@ def _sentences(situation: Situation) -> Iterator[str]:
         yield _model(situation.shape)
     else:
         model = situation.model
-        size = "" if model.size_bytes is None else f", a file of {model.size_bytes / 1e9:.3g} GB"
+        size = "" if model.size_bytes is None else f", a file of {giga(model.size_bytes)} GB"
         yield f"{model.name or model.architecture}: {model.quantization}{size}."
     workload = situation.spec.workload
     yield (
@@ -76,8 +85,8 @@ def _model(shape: ModelShape) -> str:
     weights = shape.weight_bytes
     experts = f", {shape.num_experts} experts of which a token takes {shape.top_k}" if shape.is_moe else ", no experts"
     return (
-        f"{shape.name}: {shape.num_layers} layers{experts}; {shape.parameters / 1e9:.3g} B parameters in "
-        f"{weights / 1e9:.3g} GB ({8 * weights / shape.parameters:.2g} bits a weight), "
+        f"{shape.name}: {shape.num_layers} layers{experts}; {giga(shape.parameters)} B parameters in "
+        f"{giga(weights)} GB ({8 * weights / shape.parameters:.2g} bits a weight), "
         f"{shape.cache_bytes_per_token() / 1e3:.3g} kB of cache a token in BF16."
     )
 

@@ -60,8 +60,13 @@ def target_step(shape: ModelShape, box: Box, served: Served, workload: Workload)
     )  # fmt: skip
     load = load_of(workload, caches_prefixes=served.caches_prefixes)
     room = beside_prefixes(budget, workload, caches_prefixes=served.caches_prefixes)
-    if not budget.fits or not room.sequences(load.reserved_tokens):
+    if not budget.fits:
         return f"{shape.name} does not fit as {served.layout.name} on {box.name}, by calculation"
+    if not room.sequences(load.reserved_tokens):
+        return (
+            f"a request of {load.reserved_tokens:,} tokens does not fit into the cache, which {served.layout.name} on "
+            f"{box.name} leaves {room.cache_tokens:,} tokens for"
+        )
     running, held_back = serving.held(room, load, workload.concurrency)
     if served.running_limit is not None and served.running_limit < running:
         running, held_back = max(1, served.running_limit), f"the engine lets {served.running_limit} run at once"

@@ -18,7 +18,7 @@ class Elsewhere(Frozen):
     machine: str
     """In words."""
     version: str | None = None
-    """Of the engine, as it was asked for; None: the newest recorded one."""
+    """Of the engine, as it was asked for; None: the one in assay.toml, else the newest recorded one."""
     engine: str
     """With its version, as "SGLang 0.5.9"."""
     flags_from: str
@@ -49,9 +49,13 @@ class Elsewhere(Frozen):
             "processors, memory, NUMA nodes, driver and topology: nothing stands for them, and what hangs on them is "
             "undecided (`assay assess --save FILE` there, then --machine FILE here)"
         )
+        has_gpus = seen is None or bool(seen.machine.gpus)
         rates = (
             "the rates of its GPUs and links: data sheets and measurements elsewhere stand for them (`assay "
             "characterize` measures them there)"
+            if has_gpus
+            else "the rates of its memory and processors: nothing stands for them (`assay characterize` measures them "
+            "there)"
         )
         return [
             f"the machine as it is now: it is taken as its file saw it on {seen.taken_at}" if seen else machine,

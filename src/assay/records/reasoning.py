@@ -86,6 +86,8 @@ class Surroundings(Frozen):
     sentences: list[str] = Field(default_factory=list)
     missing: list[str] = Field(default_factory=list)
     """What is not known, and why."""
+    warnings: list[str] = Field(default_factory=list)
+    """Why today's configuration cannot start or serve as it is, by calculation."""
 
 
 class PlanReasoning(Frozen):

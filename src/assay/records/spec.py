@@ -34,8 +34,11 @@ class Target(Frozen):
     executable: str | None = None
     """The engine's program, or the folder of its Python environment; absent: the one in PATH, for llamacpp else the
     embedded one. "embedded" forces the embedded one."""
+    engine_version: str | None = Field(default=None, pattern=r"^[bv]?\d[A-Za-z0-9.+]{0,60}$", examples=["0.5.9"])
+    """Of an engine that is somewhere else: whose recorded flags `assay plan --on` and `--machine` take where
+    they name none. On the machine itself, the installed one decides."""
     flags: Flags = Field(default_factory=dict)
-    """The baseline: flags of today's launch command, spelled as the engine spells them."""
+    """The baseline: flags of today's launch command, in any spelling that the engine takes."""
     env: dict[str, str] = Field(default_factory=dict)
     """Extra environment of the server."""
     start_timeout_s: float = Field(default=300.0, gt=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -87,6 +88,10 @@ class Verdict(Frozen):
     """Whether the interval meets the predicted range; None where nothing was measured."""
 
 
+MemoryGrows = Literal["no", "yes", "as-its-reference"]
+"""no: nor does it where no soak is spoken of; as-its-reference: so that the change is not to blame."""
+
+
 class Headline(Frozen):
     """The confirmed gain of the final stack over the original baseline, on fresh runs."""
 
@@ -98,6 +103,8 @@ class Headline(Frozen):
     confirmed: bool
     sentence: str
     not_shown_stable: str | None = None
-    """Why no soak shows that the confirmed stack is stable; None where one does, or nothing is confirmed (and in
-    records of an Assay that did not keep it)."""
+    """Why no soak shows that the confirmed stack is stable; None where one does, or nothing is confirmed. An Assay that
+    did not keep it: `assay.plan.fold` finds it in the record's runs."""
+    memory_grows: MemoryGrows | None = None
+    """What the soak that the sentence speaks of says of memory; None in records of an Assay that did not keep it."""
     runs: list[str] = Field(default_factory=list)

@@ -79,7 +79,8 @@ def _acting(state: CampaignState) -> list[str]:
         entry, effect = state.reasoning.entries.get(name), state.verdicts[name].effect
         if entry is not None and entry.ceiling is not None and effect is not None:
             share = f"{100 * entry.ceiling.touched_share:.0f}% of its time"
-            told.append(f"{name} acts on {share}, by calculation for {100 * entry.ceiling.gain.high:+.1f}% at most; "
+            most = f"{100 * entry.ceiling.gain.high:+.1f}% at most"
+            told.append(f"{name} acts in operations that take {share}, by calculation for {most}; "
                         f"measured: {effect_words(effect)}.")  # fmt: skip
     return told
 

@@ -104,7 +104,7 @@ def _question(one: Question, worth: str) -> QuestionRow:
         takes = f"nothing to be had: a gain of {worth} is excluded already"
     elif one.brackets is not None and one.finds is not None:
         shows = _finds(one.finds, worth)
-        takes = f"{one.brackets} brackets, looked at once; should it be what it looks like, they show {shows}"
+        takes = f"{one.brackets} brackets, looked at once: they would show {shows}"
     return QuestionRow(
         candidate=one.candidate,
         measured=effect_words(one.effect) + (f" on top of {' + '.join(one.on)}" if one.on else ""),
@@ -141,8 +141,9 @@ def _chance(asked: list[Question]) -> str:
     if not any(one.worth_asking for one in asked):
         return ""
     return (
-        f"With a chance of about {100 * POWER:.0f}%, if the effect is what it looks like now. Runs: launches of this "
-        "trial, the reference's included; what calibrates, tests a gain again and confirms it comes on top."
+        f"So many brackets decide with a chance of about {100 * POWER:.0f}%, if the true effect is what it looks like "
+        "now. Runs: launches of this trial, the reference's included; what calibrates, tests a gain again and confirms "
+        "it comes on top."
     )
 
 

@@ -16,6 +16,7 @@ from assay.records.state import CampaignState
 from assay.render import words
 
 TIME_SCALE = "--time-scale"
+MEASURING = "measuring"
 SHOWN_OPS = 8
 SHOWN_CEILINGS = 8
 NAME_WIDTH = 22
@@ -75,6 +76,16 @@ def scale_sentence(state: CampaignState) -> str | None:
     )
 
 
+def scaled_headline(state: CampaignState) -> str:
+    """What has to be known of a headline's medians; empty where nothing is scaled."""
+    headline = state.headline
+    if headline is None or not words.is_simulated(state) or (told := scale_sentence(state)) is None:
+        return ""
+    rows = read_back(state, headline.baseline_median, headline.stack_median)
+    medians = [f"{row.name} {row.simulated}" for row in rows if row.name != MEASURING]
+    return f"{told} There: {', '.join(medians)}." if medians else told
+
+
 def read_back(state: CampaignState, baseline: float | None, stack: float | None) -> list[ReadBack]:
     """The medians of both arms, measured and in the simulated world; empty where nothing is scaled."""
     scale, metric = time_scale(state), state.spec.objective.metric
@@ -91,7 +102,7 @@ def read_back(state: CampaignState, baseline: float | None, stack: float | None)
         if value is not None
     ]
     spent, spent_s = words.duration_words, state.charged_s
-    rows.append(ReadBack(name="measuring", measured=spent(spent_s), simulated=spent(spent_s * scale)))
+    rows.append(ReadBack(name=MEASURING, measured=spent(spent_s), simulated=spent(spent_s * scale)))
     return rows
 
 

@@ -29,7 +29,9 @@ from assay.render.scoring_facts import ABOUT_LEFT, scoring
 from assay.render.soak_facts import growth_note
 from assay.units import GIB_BYTES
 
-MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "} | {one: f"\\{one}" for one in "|\\[]*"}
+MARKDOWN_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "} | {one: f"\\{one}" for one in "|\\[]*`"}
+CODE_SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+"""What stands between two back ticks; every other one is escaped, so that none opens what another further on closes."""
 INTERVAL = re.compile(r"\\\[([+-]?[\d.,]+%?, [+-]?[\d.,]+%?)\\\](?![(\[:])")
 """Numbers between escaped brackets with nothing behind them that makes a link: readable without the back slashes."""
 CODE_SPECIAL = {"|": "\\|", "`": "'", "\n": " "}
@@ -92,8 +94,10 @@ def _environment(*, autoescape: bool) -> Environment:
         "drift": words.drift_words,
         "cell": _cell,
         "code_cell": _code_cell,
+        "prose": _prose,
         "gpus": words.gpu_words,
         "sentence": words.sentence_words,
+        "opened": words.opened_words,
         "code": _code,
         "span": words.span_words,
         "beside_line": words.beside_line,
@@ -164,14 +168,11 @@ def _context(
 
 def _counts(state: CampaignState) -> dict[str, int]:
     verdicts = list(state.verdicts.values())
-    scored = [verdict.prediction_held for verdict in verdicts if verdict.prediction_held is not None]
     return {
         "hypotheses": len(state.hypotheses),
         "verdicts": len(verdicts),
         "adopted": sum(verdict.kind is VerdictKind.ADOPTED for verdict in verdicts),
         "runs": sum(run.outcome is not None for run in state.runs),
-        "scored": len(scored),
-        "held": sum(scored),
     }
 
 
@@ -196,12 +197,8 @@ def _run_row(state: CampaignState, run: RunRecord) -> dict[str, Any]:
 
 def _code(text: str) -> Markup:
     """Text in which a command stands between back ticks."""
-    pieces = [Markup("<code>{}</code>").format(one) if odd else one for odd, one in _alternating(text)]
-    return Markup("").join(pieces)
-
-
-def _alternating(text: str) -> list[tuple[bool, str]]:
-    return [(number % 2 == 1, piece) for number, piece in enumerate(text.split("`"))]
+    pieces = enumerate(CODE_SPAN.split(text))
+    return Markup("").join(Markup("<code>{}</code>").format(one) if at % 2 else one for at, one in pieces)
 
 
 def _failed_gates(run: RunRecord) -> list[Any]:
@@ -210,7 +207,17 @@ def _failed_gates(run: RunRecord) -> list[Any]:
 
 def _cell(text: object) -> str:
     """Text from outside, as a cell of a Markdown table: neither markup, link or image, nor a new column."""
-    return INTERVAL.sub(r"[\1]", "".join(MARKDOWN_SPECIAL.get(letter, letter) for letter in str(text)))
+    pieces = CODE_SPAN.split(str(text))
+    return "".join(f"`{_code_cell(one)}`" if at % 2 else _plain(one) for at, one in enumerate(pieces))
+
+
+def _prose(text: object) -> str:
+    """The same where no table is, so that nothing between back ticks needs an escape: what is copied is as it was."""
+    return "".join(f"`{one}`" if at % 2 else _plain(one) for at, one in enumerate(CODE_SPAN.split(str(text))))
+
+
+def _plain(text: str) -> str:
+    return INTERVAL.sub(r"[\1]", "".join(MARKDOWN_SPECIAL.get(letter, letter) for letter in text))
 
 
 def _code_cell(text: object) -> str:

@@ -87,7 +87,7 @@ def scoring(state: CampaignState) -> Scoring:
     effects = [one.effect for one in scores if one.effect]
     usable = [one.applicability for one in scores if one.applicability]
     return Scoring(
-        sentences=[*_hits(effects), *_bias(learn(scores, own), own)],
+        sentences=[*_hits(effects), *_bias(learn(scores, own), own, len(effects))],
         details=[*_inside(effects), *_naive(effects, state.spec.objective.min_effect), *_usable(usable)],
         rows=[_row(one) for one in scores],
         left=[_left(one) for one in open_outlooks(state)],
@@ -118,7 +118,7 @@ def _inside(effects: Sequence[EffectScore]) -> list[str]:
     ]
 
 
-def _bias(found: Credibility, own: MachineClass) -> list[str]:
+def _bias(found: Credibility, own: MachineClass, num_scored: int) -> list[str]:
     measured = found.measured
     if not measured.num_effects:
         return ["Nothing that promised a gain was measured, so how far such promises hold here is not known."]
@@ -128,13 +128,14 @@ def _bias(found: Credibility, own: MachineClass) -> list[str]:
     if not measured.is_clear:
         return [
             (
-                f"Whether the catalogue promises too much here cannot be told from {_effects(measured)}: the factor on "
-                f"its predictions lies {possible} with {100 * NOMINAL_COVERAGE:.0f}% probability."
+                "Whether the catalogue promises too much here cannot be told from "
+                f"{_effects(measured, num_scored)}: the factor on its predictions lies {possible} "
+                f"with {100 * NOMINAL_COVERAGE:.0f}% probability."
             )
         ]
     told = f"{_verdict(measured)} on this class of machines ({own.words}): "
     told += f"the factor on its predictions is x{measured.factor:.2f}, and lies {possible} with "
-    told += f"{100 * NOMINAL_COVERAGE:.0f}% probability, from {_effects(measured)}."
+    told += f"{100 * NOMINAL_COVERAGE:.0f}% probability, from {_effects(measured, num_scored)}."
     clear = [f"{name} x{bias.factor:.2f}" for name, bias in found.mechanisms.items() if bias.is_clear]
     return [told, *([f"By mechanism, where it is clear: {', '.join(clear)}."] if clear else [])]
 
@@ -147,8 +148,10 @@ def _verdict(measured: Bias) -> str:
     return f"The catalogue was too cautious by x{measured.factor:.1f}"
 
 
-def _effects(measured: Bias) -> str:
-    return "one effect" if measured.num_effects == 1 else f"{measured.num_effects} effects"
+def _effects(measured: Bias, num_scored: int) -> str:
+    told = "one effect" if measured.num_effects == 1 else f"{measured.num_effects} effects"
+    left_out = " (controls, a person's ranges and what was said to do nothing or to fail are left out)"
+    return told + left_out * (measured.num_effects < num_scored)
 
 
 def _reach(measured: Bias) -> float:

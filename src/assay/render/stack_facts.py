@@ -110,7 +110,7 @@ def point_rows(state: CampaignState) -> list[PointRow]:
 
 
 def member_rows(state: CampaignState) -> list[MemberRow]:
-    """Members in the order of adoption, those taken out again included."""
+    """Members in the order of adoption, those taken out again included; empty where one stood alone throughout."""
     found = {one.candidate: one for one in interactions(state)}
     names = [name for name in state.screened if name in state.stack or name in state.ablations]
     rows = []
@@ -128,7 +128,7 @@ def member_rows(state: CampaignState) -> list[MemberRow]:
                 note="" if ablation is None else ablation.reason,
             )
         )
-    return rows
+    return rows if len({*state.stack, *state.ablations}) > 1 else []
 
 
 def _change(difference: float, low: float, high: float) -> str:

@@ -19,6 +19,7 @@ from assay.records.state import CampaignState
 from assay.records.verdict import Verdict, VerdictKind
 from assay.records.views import NextStep, TodoItem, Verification
 from assay.render import words
+from assay.render.rehearsal_view import scaled_headline
 from assay.render.so_far import NOT_FINAL, SoFar, recorded, so_far
 from assay.render.soak_facts import growth_note
 
@@ -101,8 +102,8 @@ def headline_panel(state: CampaignState) -> RenderableType:
     values = f"baseline {words.metric_words(headline.baseline_median, metric)}"
     if headline.stack:
         values += f", stack {words.metric_words(headline.stack_median, metric)} (medians of the confirmation's runs)"
-    note = growth_note(state)
-    return Panel(Group(text, Text(values), *([Text(note, style="dim")] if note else [])), title=title, box=box.ROUNDED)
+    notes = [note for note in (scaled_headline(state), growth_note(state)) if note]
+    return Panel(Group(text, Text(values), *(Text(note, style="dim") for note in notes)), title=title, box=box.ROUNDED)
 
 
 def status_view(state: CampaignState, remaining_s: float) -> RenderableType:

@@ -16,6 +16,7 @@ from assay.records.spec import RANDOM_WEIGHTS, LatencyName, MetricName
 from assay.records.state import CampaignState
 from assay.records.verdict import Calibration, Effect, Verdict, VerdictKind
 from assay.records.views import Corrected
+from assay.render.soak_facts import stability_note
 
 UNITS: dict[str, tuple[str, float]] = {
     "output_tokens_per_s": ("output tokens/s", 1.0),
@@ -68,11 +69,13 @@ def verdict_words(verdict: Verdict | None) -> str:
 
 
 def headline_words(state: CampaignState) -> str:
-    """The headline with its metric as people read it; empty without one."""
+    """The headline with its metric as people read it, and what its record did not say yet; empty without one."""
     if state.headline is None:
         return ""
     metric = state.spec.objective.metric
-    return state.headline.sentence.replace(metric, UNITS[metric][0].removeprefix("ms "))
+    said = state.headline.sentence.replace(metric, UNITS[metric][0].removeprefix("ms "))
+    note = stability_note(state.headline)
+    return f"{said.removesuffix('.')}{note}." if note else said
 
 
 def _counted(text: str) -> str:
@@ -102,6 +105,11 @@ def beside_line(verdict: Verdict) -> str:
 def sentence_words(text: str) -> str:
     """The text, closed with a full stop."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def opened_words(text: str) -> str:
+    """The text, begun with a capital."""
+    return text[:1].upper() + text[1:]
 
 
 def held_words(held: bool | None) -> str:

@@ -42,9 +42,26 @@ def read_elsewhere(folder: Path) -> Elsewhere | None:
         return Elsewhere.model_validate_json(path.read_bytes()) if path.exists() else None
     except (OSError, ValidationError) as error:
         raise UsageError(
-            f"{path} cannot be read: {str(error).splitlines()[0]}",
-            hint="remove it, then plan again for that machine: assay plan --on BOX",
+            f"{path}: {_why(error)}",
+            hint="it says for which machine this folder was planned: name that again, as assay plan --on BOX, and it "
+            "is written anew; documents that are there stay, as if you had edited them",
         ) from error
+
+
+def drop_unreadable(folder: Path) -> None:
+    """Take the file away where it cannot be read: what it said is told again."""
+    try:
+        read_elsewhere(folder)
+    except UsageError:
+        remove_elsewhere(folder)
+
+
+def _why(error: OSError | ValidationError) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read: {error.strerror}"
+    first = error.errors()[0]
+    place = ".".join(str(step) for step in first["loc"])
+    return f"{place} is missing or wrong in it" if place else "this is not JSON; it was cut or edited"
 
 
 def remove_elsewhere(folder: Path) -> None:

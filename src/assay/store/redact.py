@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from assay.records.secret_names import is_secret_field, snake_case
+
 MASK = "[redacted]"
 
 _ENV_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
@@ -18,11 +20,6 @@ _ENV_SECRET_WORDS = frozenset(
     | {"CREDENTIALS", "PAT"}
 )
 _PLURALS = frozenset({"TOKENS", "KEYS"})
-_FIELD = re.compile(
-    r"(?:^|_)(?:api_?key[a-z]{0,3}|(?:secret|private|access|account|signing)_?key|secret|passw(?:or)?d|passphrase|credentials?"
-    r"|(?:hf|hub|huggingface|github|gitlab|wandb|api|auth|access|bearer|refresh|session)_?token"
-    r"|authorization|cookie)$"
-)
 _FLAG_ONLY = frozenset({"token", "hft", "key"})
 """Too common as words to count anywhere but in a command line (`-hft` is llama.cpp's `--hf-token`)."""
 
@@ -109,8 +106,8 @@ def is_secret_name(name: str) -> bool:
     """Whether what goes by this name (variable, field, header or flag) has to stay out of the record."""
     if _ENV_NAME.fullmatch(name):
         return not _ENV_SECRET_WORDS.isdisjoint(name.split("_"))
-    plain = _snake_case(name.rsplit(".", maxsplit=1)[-1])
-    return bool(_FIELD.search(plain)) or (name.startswith("-") and plain in _FLAG_ONLY)
+    last = name.rsplit(".", maxsplit=1)[-1]
+    return is_secret_field(last) or (name.startswith("-") and snake_case(last) in _FLAG_ONLY)
 
 
 def _redact_named(name: Any, value: Any) -> Any:
@@ -174,7 +171,3 @@ def _is_count(name: str, value: Any) -> bool:
     """`MAX_TOKENS=4096` counts tokens, it does not hold any."""
     words = _ENV_SECRET_WORDS.intersection(name.split("_"))
     return bool(words) and words <= _PLURALS and str(value).strip(",;.)").replace(".", "", 1).isdigit()
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.lstrip("-")).replace("-", "_").lower()

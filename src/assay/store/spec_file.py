@@ -29,6 +29,7 @@ Key = tuple[str | int, ...]
 WANTED = {
     "url": 'an address such as "http://127.0.0.1:8000": no user, no question mark, no fragment',
     "api_key_env": 'the name of an environment variable, such as "TEAM_API_KEY", and not the key itself',
+    "engine_version": 'a version, such as "0.5.9"',
     "image": 'a container image, such as "lmsysorg/sglang:v0.5.9"',
     "host": 'a name of ~/.ssh/config or an address, such as "me@gpu-box", without blanks',
     "gpus": '"all", or the numbers of GPUs, such as "0,1"',
