@@ -30,6 +30,10 @@ load: control-looking token: 128247 '</s>' was not control-type; this is probabl
 No module named 'vllm.commit_id'
 I0302 10:11:13.123456 9 pb_stub.cc:366] "Failed to shut down the stub cleanly: RuntimeError: otters"
 ggml_backend_sched_alloc_splits: failed to allocate graph, reserving (backend_ids_changed = 1)
+ERROR 05-13 10:46:44 [dump_input.py:72] Dumping input data for V1 LLM engine (v0.20.2) with config: model='otter', tokenizer='otter', chat_template=None, tokenizer_mode=auto, kv_cache_dtype=fp8
+ERROR 05-13 10:46:44 [otter.py:7] EngineArgs(model='otter', tokenizer='unknown', load_format='auto', worker_cls='unsupported')
+[2025-04-01 09:58:02 TP0] Custom allreduce is disabled because this process group spans across nodes.
+WARNING 03-26 15:23:05 [backend_guidance.py:86] LLMatcher error: Parser Error: token " null" doesn't satisfy the grammar; byte 'n' fails parse
 [2025-05-02 10:11:12] INFO:     127.0.0.1:40000 - "GET /health HTTP/1.1" 503 Service Unavailable
 """.splitlines()  # noqa: E501 - lines as they are written
 

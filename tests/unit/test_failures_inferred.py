@@ -262,3 +262,41 @@ def test_while_a_models_class_is_built_the_stage_is_load_and_memory_runs_out_for
 
     assert (refused.stage, full.stage) == ("load", "weights")
     assert full.cause is Cause.OOM_AT_LOAD
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("ValueError: no VRAM left for the kv_cache", Cause.KV_CACHE_TOO_SMALL),
+        ("RuntimeError: the KV cache has too little memory at this length", Cause.KV_CACHE_TOO_SMALL),
+        ("RuntimeError: no GPUs were found", Cause.DRIVER_MISMATCH),
+        ("ValueError: kv_cache_memory_bytes and gpu_memory_utilization cannot both be set", Cause.UNKNOWN),
+    ],
+)
+def test_what_is_left_for_the_cache_outranks_the_words_around_it(message: str, cause: Cause) -> None:
+    assert of(message).cause == cause
+
+
+@pytest.mark.parametrize("stop", ["KeyboardInterrupt: ", "OtterError: gone"])
+def test_a_traceback_that_python_passes_over_replaces_none(stop: str) -> None:
+    found = of(
+        "^CTraceback (most recent call last):",
+        f'  File "{VLLM}engine/llm_engine.py", line 7, in from_engine_args',
+        "    return cls(otter)",
+        "KeyboardInterrupt: ",
+        "^CException ignored in atexit callback: <function otter>",
+        "Traceback (most recent call last):",
+        f'  File "{VLLM}v1/worker/gpu_worker.py", line 7, in execute_model',
+        "    p.join()",
+        stop,
+        "IndexError: list index out of range",
+    )
+
+    assert (found.stage, found.cause) == ("load", Cause.ENGINE_ASSERTION)
+
+
+def test_a_call_that_is_named_keeps_its_words() -> None:
+    found = of("TypeError: ModelConfig() got an unexpected keyword argument 'otter'")
+
+    assert found.cause is not Cause.UNKNOWN
+    assert "..." not in found.remedy

@@ -77,14 +77,16 @@ def _of_match(scan: Scan, found: Found, exit_code: int | None) -> Explanation:
     if found.strength == "frame" and found.rule.strength == "frame" and scan.nearest.exception:
         quoted = scan.nearest.exception
     implies = found.rule.implies if found.rule.implies is not None else meaning.implies
-    certainty: Certainty = "inferred" if found.rule.inferred or found.strength in {"frame", "echo"} else "stated"
+    unplaced = meaning.unplaced if told == OOM and stage == "unknown" else {}
+    is_guessed = found.rule.inferred or found.strength in {"frame", "echo"} or bool(unplaced)
+    certainty: Certainty = "inferred" if is_guessed else "stated"
     return Explanation(
         stage=stage,
         cause=cause,
         certainty=certainty,
         **_quotation(quoted),
-        meaning=meaning.words,
-        remedy=filled(found.rule.remedy or meaning.remedy, found.values),
+        meaning=unplaced.get("words", meaning.words),
+        remedy=filled(unplaced.get("remedy") or found.rule.remedy or meaning.remedy, found.values),
         implies=[implication(each, found.values) for each in implies],
         rule=found.rule.id,
         exit_code=exit_code,

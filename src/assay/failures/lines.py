@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from assay.failures.dumps import without_arguments
+
 Level = Literal["debug", "info", "warning", "error", "none"]
 LEVELS: dict[str, Level] = {"d": "debug", "v": "debug", "i": "info", "w": "warning", "e": "error", "f": "error"}
 """By first letter; CRITICAL (c) is in no engine's one-letter levels and is mapped below."""
@@ -95,6 +97,7 @@ NATIVE_FRAME = re.compile(
 )
 """A function on the stack of a native crash, as gdb, lldb, glibc, Open MPI, TensorRT-LLM or glog write it: its name
 states nothing."""
+INDENTED = re.compile(r"^\s{1,12}(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception): \S")
 TP_TAG = re.compile(r"\b(?:DP|TP|PP|EP)\d[\w ]*$")
 COMMENT = re.compile(r"^#(?: (?P<text>.*)|#*)$")
 HEADER = re.compile(r"^# ?[\w-]{2,30}: ")
@@ -147,7 +150,9 @@ def read(number: int, text: str) -> Line:
         level = _level(named) if named else level
         if groups["slog"] and ' error="' in text:  # Go writes what went wrong at the level of whoever tells it
             level = "error"
-    body = text[position:].rstrip(BORDERED)
+    body = _unindented(without_arguments(text[position:].removeprefix("^C").rstrip(BORDERED)))
+    if level == "error" and body.startswith("Dumping "):
+        level = "info"
     if level in {"none", "error"} and WARNING_CLASS.search(body):
         level = "warning"
     if is_relayed and level == "info" and RAISED.match(body):  # whoever relays a line does not judge it
@@ -160,6 +165,11 @@ def read(number: int, text: str) -> Line:
 def plain_line(text: str) -> str:
     """What a line says, without time, process and level."""
     return read(1, plain(text)).body.strip()
+
+
+def _unindented(body: str) -> str:
+    """An exception stands at the margin: a log that was indented as a whole is read as if it were not."""
+    return body.lstrip() if INDENTED.match(body) else body
 
 
 def stated(body: str) -> str:

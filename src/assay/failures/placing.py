@@ -37,7 +37,13 @@ def stage_of(scan: Scan, found: Found) -> tuple[Stage, Marker | None]:
     if weak:
         return weak.stage, weak
     milestone = None if found.milestone == "load" and _is_before_the_engine(found) else found.milestone
-    return milestone or _default_stage(found), None
+    return milestone or ("unknown" if _could_be_anywhere(scan, found) else _default_stage(found)), None
+
+
+def _could_be_anywhere(scan: Scan, found: Found) -> bool:
+    """Memory runs out at every stage: without a start, a milestone or a function nothing tells at which it did."""
+    is_told = found.milestone or found.life or scan.milestone or scan.frames
+    return found.rule.cause == OOM and found.rule.default_stage is None and not is_told
 
 
 def _not_as_its_functions(scan: Scan, found: Found) -> Stage | None:
@@ -100,7 +106,7 @@ def _is_before_the_engine(found: Found) -> bool:
 
 
 def which_oom(stage: Stage, marker: Marker | None, found: Found) -> Cause:
-    """At load, at capture, or under load."""
+    """At load, at capture, or under load; where nothing tells the stage at load, where it does most often."""
     if stage == "warm-up":
         pools = first((each for each in load_stages().words if each.oom), found.line.body)
         return (marker and marker.oom) or (pools and pools.oom) or Cause.OOM_AT_LOAD

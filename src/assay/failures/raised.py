@@ -23,6 +23,11 @@ CARRIED = re.compile(
     r"""(?P<said>(?:\w{1,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception): [^\n]{4,400})"""
 )
 """What carries an engine (Triton's stub) tells of an exception in a line of its own."""
+ANSWERED = re.compile(
+    r"""^(?:\w{1,60}\.){0,8}(?:InternalServer|APIStatus|API)Error: Error code: 5\d\d - \{[^\n]{0,300}?"""
+    r"""["']message["']: (?P<quote>["'])(?P<said>[^\n]{4,400}?)(?:(?<!\\)(?P=quote)(?=[,}])|$)"""
+)
+"""A client tells what the server that failed answered: the words of an exception there."""
 RAISING = re.compile(r"""^\s+raise (?P<kind>[A-Z]\w{2,60})\(f?["'](?P<why>.{4,400})""")
 """The source line of a traceback that was cut before its exception."""
 
@@ -31,6 +36,8 @@ def first_hand(body: str) -> str:
     """What was raised, of a line in which another process tells it."""
     if carried := CARRIED.match(body):
         return carried["said"]
+    if answered := ANSWERED.match(body):
+        return answered["said"] if RAISED.match(answered["said"]) else f"RuntimeError: {answered['said']}"
     relayed = RELAYED.match(body)
     if relayed is None:
         return body

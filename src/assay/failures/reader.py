@@ -127,7 +127,7 @@ class Reader:
 
     def _follow(self, line: Line, lower: str) -> bool:
         """How far it has come; matches that it survived are no failure. True: it started, or became ready."""
-        if self.tracebacks.begin(line):
+        if self.tracebacks.begin(line, is_ignored=self.ignored.awaits(line.who)):
             self.untold.begins(line.who, line.number)
         elif CHAINED.match(line.body):
             self.untold.chains(line.who)
@@ -152,6 +152,7 @@ class Reader:
         if self.ignored.holds(line):
             return
         if EXCEPTION.match(line.body):
+            self.tracebacks.adopt(line)
             self.untold.ends(line.who, self.tracebacks.marker(line.who))
             self._forget_sources(line)
         is_source = self._is_after_call or self.tracebacks.is_source(line)

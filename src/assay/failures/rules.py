@@ -77,6 +77,8 @@ class Meaning:
     implies: tuple[Mapping[str, str], ...] = field(default=())
     stage_at: Mapping[str, Stage] = field(default_factory=dict)
     """The stage instead, where the log had only come so far by its milestones."""
+    unplaced: Mapping[str, str] = field(default_factory=dict)
+    """Words and remedy instead, where nothing tells the stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ def load_meanings() -> dict[Cause, Meaning]:
             remedy=each["remedy"],
             implies=tuple(each.get("implies", [])),
             stage_at=each.get("stage_at", {}),
+            unplaced=each.get("unplaced", {}),
         )
         for name, each in data("causes.toml").items()
     }

@@ -12,6 +12,7 @@ from assay.failures.nearest import Nearest
 from assay.failures.reader import MOST_COMMENTS, Reader
 from assay.failures.service import Service
 from assay.failures.stages import Marker, of_frames
+from assay.records.failure import Stage
 
 
 class Scan:
@@ -24,6 +25,8 @@ class Scan:
         self.comments: list[str] = []
         self.natives: list[Native] = []
         self.has_served = False
+        self.milestone: Stage | None = None
+        """The last one of the first file that has any: how far the server came by the end."""
         self.num_lines = 0
         self.frames: Marker | None = None
         """What the functions of all last tracebacks together tell."""
@@ -40,6 +43,7 @@ class Scan:
         self.natives += reader.natives
         self.comments = [*self.comments, *reader.comments][:MOST_COMMENTS]
         self.has_served = self.has_served or reader.progress.has_served
+        self.milestone = self.milestone or reader.progress.milestone
         self.service.join(reader.service)
         self.nearest.join(reader.nearest)
         self.last = reader.last() or self.last

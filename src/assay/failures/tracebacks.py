@@ -25,6 +25,8 @@ from assay.records.failure import LogLine
 
 MOST_FRAMES = 64
 MOST_PROCESSES = 128
+NEAREST = 4
+"""Lines from the innermost function to the exception: its source, and the marks beneath."""
 EXCEPTION = re.compile(
     r"^(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{1,60}(?:Error|Exception|Unsupported|Timeout|OutOfResources)\b"
     r"(?:\(\w{1,60}\))?(?=:|\s(?!\s{0,200}Traceback )|$)"
@@ -39,6 +41,10 @@ class Tracebacks:
     def __init__(self) -> None:
         self._frames: dict[str, deque[str]] = {}
         self._asserted: dict[str, tuple[Line, list[LogLine]]] = {}
+        self._ignored: set[str] = set()
+        """Processes whose last traceback is of an exception that Python passed over."""
+        self._last: Line | None = None
+        """The last function of a traceback that Python wrote."""
         self._called: str | None = None
         """Who wrote the line before, where that was a function of a traceback."""
         self._is_flat = False
@@ -55,13 +61,17 @@ class Tracebacks:
         """The line before named a function: the next one of the same process is its source."""
         return self._called is not None
 
-    def begin(self, line: Line) -> bool:
-        """A new traceback forgets the functions of the one before. Whether one begins."""
+    def begin(self, line: Line, *, is_ignored: bool = False) -> bool:
+        """A new traceback forgets the functions of the one before, unless Python ignores it. Whether one begins."""
         if INNERMOST_FIRST in line.body:
             return self._begin_thread(line)
         was_embedded, self._is_embedded = self._is_embedded, _is_embedded(line)
         if TRACEBACK not in line.body and (was_embedded or not self._is_embedded):
             return False
+        self._ignored.discard(line.who)
+        if is_ignored:
+            self._ignored.add(line.who)
+            return True
         self._of(line.who).clear()
         self._threads.pop(line.who, None)
         if not line.body.startswith(TRACEBACK):  # SGLang names the writer in the first line only
@@ -83,12 +93,15 @@ class Tracebacks:
         if frame is None:
             return self._take_of_notebook(line)
         self._lists = False
+        if line.who in self._ignored:
+            return True
         function = f'{frame["path"]}", in {frame["name"]}'
         if frame["comma"] is None:
             if self._threads.get(line.who, True) and len(self._of(line.who)) < MOST_FRAMES:
                 self._of(line.who).appendleft(function)
             return True
         self._of(line.who).append(function)
+        self._last = line
         self._called, self._is_flat = line.who, not line.body.startswith(" ")
         return True
 
@@ -117,6 +130,12 @@ class Tracebacks:
     def is_source(self, line: Line) -> bool:
         """Whether an indented line stands in a traceback."""
         return bool(SOURCE.match(line.body)) and bool(self._frames.get(line.who))
+
+    def adopt(self, line: Line) -> None:
+        """An exception that nobody signed, right below the functions of one process: it is that one's."""
+        last = self._last
+        if last and last.who and not line.who and line.number - last.number <= NEAREST and not self._frames.get(""):
+            self._of("").extend(self._of(last.who))
 
     def keep_assertion(self, line: Line, around: list[LogLine]) -> bool:
         """What is asserted stands in the source line; the exception after it may say nothing. Whether there is room."""

@@ -29,6 +29,7 @@ OWN_WORDS = (
     "fatal",
     "failed to ",
     "unable to ",
+    "keyboardinterrupt",
 )
 """Lines that are looked at whatever the rules say: tracebacks, and what is quoted where no rule matches."""
 
