@@ -118,7 +118,6 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     from assay.api.shown_command import shown_command
     from assay.plan.arms import arm_with
     from assay.plan.composing import stack_of
-    from assay.plan.soak_reports import not_shown_stable
     from assay.render.export import export as render
     from assay.render.words import is_simulated
 
@@ -128,7 +127,7 @@ def export(folder: Path, kind: ExportKind = "shell") -> str:
     confirmed = state.headline.confirmed
     arm = arm_with(state.spec.target, stack_of(state) if confirmed else [])
     shown = shown_command(state, arm, _artifact_path(folder, state) if confirmed else None)
-    why = (state.headline.not_shown_stable or not_shown_stable(state, state.stack, ())) if confirmed else None
+    why = state.headline.not_shown_stable if confirmed else None
     return render(kind, shown.argv, shown.env, simulated=is_simulated(state), not_shown_stable=why)
 
 

@@ -17,6 +17,7 @@ from typing import Literal
 from assay.catalogue.entry_file import Entry, EntryFile
 from assay.flags.dialect import dialects
 from assay.flags.history import History, history
+from assay.flags.json_content import as_given
 from assay.flags.json_keys import wrong_objects
 from assay.flags.knowledge import Knowledge, from_history
 from assay.flags.object_history import recorded
@@ -142,8 +143,8 @@ def _flag(
 
 def _keys(known: Knowledge, name: str, value: FlagValue) -> Iterator[tuple[Literal["error", "warning"], str]]:
     """Keys of a JSON value that the version does not have (it refuses them, or leaves them out), and values."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    given = GivenFlag(name=name, values=[] if text.startswith("=") else [text])
+    is_expression = isinstance(value, str) and value.startswith("=")
+    given = GivenFlag(name=name, values=[]) if is_expression else as_given(name, value)
     for found in wrong_objects([given], known, recorded(known.dialect.engine, known.version)):
         yield "error", f"{name} {found.what}"
 

@@ -101,7 +101,7 @@ def _tell(folder: Path, state: CampaignState, *, as_json: bool) -> None:
     _say_impossible(state)
     show(todo_table(items))
     _say_documents(folder, len(items))
-    if num_passed_over := len(api.passed_over(folder)):
+    if num_passed_over := len(state.passed_over):
         say(f"{num_passed_over} catalogue entries do not apply here; why: assay todo --all")
         say("of one entry, with the numbers: assay plan --explain ENTRY")
     _say_time(state, left, again="in a new folder: this question stands")

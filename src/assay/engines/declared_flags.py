@@ -18,7 +18,7 @@ from assay.engines.venv import interpreter_of, package
 from assay.errors import EngineError, UsageError
 from assay.flags import Knowledge, from_help
 from assay.flags.existence import missing
-from assay.flags.json_content import is_json
+from assay.flags.json_content import as_given, is_json
 from assay.flags.json_keys import wrong_objects
 from assay.flags.knowledge import Resolved
 from assay.flags.object_history import Objects, installed, recorded
@@ -97,7 +97,7 @@ def problem(build: EngineBuild, flags: Flags) -> str | None:
 
 def _inside(build: EngineBuild, flags: Flags, known: Knowledge) -> str | None:
     """The first key or value inside of a JSON flag that the build does not take; None too where it was not read."""
-    given = [GivenFlag(name=name, values=_given(value)) for name, value in flags.items()]
+    given = [as_given(name, value) for name, value in flags.items()]
     if not any(is_json(flag, known) for flag in given):
         return None
     objects = _objects_of(build.engine, tuple(build.argv), known.version, is_here=build.launch is None)
@@ -105,10 +105,6 @@ def _inside(build: EngineBuild, flags: Flags, known: Knowledge) -> str | None:
         return None
     found = next(iter(wrong_objects(given, known, objects)), None)
     return f"{found.flags[0]} {found.what}: {found.remedy} ({found.evidence[0].source})" if found else None
-
-
-def _given(value: FlagValue) -> list[str]:
-    return [str(value).lower()] if isinstance(value, bool) else [str(value)]
 
 
 @lru_cache(maxsize=8)

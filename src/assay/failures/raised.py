@@ -34,11 +34,7 @@ RAISING = re.compile(r"""^\s+raise (?P<kind>[A-Z]\w{2,60})\(f?["'](?P<why>.{4,40
 
 def first_hand(body: str) -> str:
     """What was raised, of a line in which another process tells it."""
-    if carried := CARRIED.match(body):
-        return carried["said"]
-    if answered := ANSWERED.match(body):
-        return answered["said"] if RAISED.match(answered["said"]) else f"RuntimeError: {answered['said']}"
-    relayed = RELAYED.match(body)
-    if relayed is None:
-        return body
-    return relayed["said"] if RAISED.match(relayed["said"]) else f"RuntimeError: {relayed['said']}"
+    for told in (CARRIED, ANSWERED, RELAYED):
+        if found := told.match(body):
+            return found["said"] if RAISED.match(found["said"]) else f"RuntimeError: {found['said']}"
+    return body

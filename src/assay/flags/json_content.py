@@ -11,6 +11,7 @@ from assay.flags.knowledge import Knowledge
 from assay.flags.object_history import Objects
 from assay.flags.spec import FlagSpec
 from assay.flags.values import is_open
+from assay.records.base import FlagValue
 from assay.records.doctor import GivenFlag
 
 WHOLE = frozenset({"none", "null", "true", "false", "{}", "[]"})
@@ -38,6 +39,11 @@ class Entry:
     of: str
     """The object's class."""
     value: Any = None
+
+
+def as_given(name: str, value: FlagValue) -> GivenFlag:
+    """A flag of a configuration as a command gives it to a flag that takes JSON; true and false as JSON writes them."""
+    return GivenFlag(name=name, values=[str(value).lower() if isinstance(value, bool) else str(value)])
 
 
 def is_json(flag: GivenFlag, knowledge: Knowledge) -> bool:

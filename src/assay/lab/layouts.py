@@ -57,10 +57,7 @@ def _verdict(
     best: Mapping[str, LabPoint],
 ) -> LayoutVerdict:
     talking = {name: communication_s(model, box, layout, tokens, routing) for name, layout in layouts.items()}
-    busiest = {}
-    for name, shape in shapes.items():
-        distinct, pairs = floors.busiest_share(shape, tokens, routing)
-        busiest[name] = distinct if best[name].bound == "memory" else pairs
+    busiest = {name: _busiest(shape, best[name], routing) for name, shape in shapes.items()}
     times = {name: (best[name].time_s or 0.0) * busiest[name] + talking[name] for name in shapes}
     first, second = sorted(times, key=lambda name: times[name])[:2]
     ratio = times[second] / times[first] - 1
@@ -79,6 +76,12 @@ def _verdict(
         winner=first if ratio >= CLOSE else None,
         sentence=f"{told}: {words}",
     )
+
+
+def _busiest(shape: ExpertShape, point: LabPoint, routing: Routing) -> float:
+    """What the busiest rank has more than the average one, of what bounds it at the point: weights or products."""
+    distinct, pairs = floors.busiest_share(shape, point.tokens, routing)
+    return distinct if point.bound == "memory" else pairs
 
 
 def communication_s(model: ModelShape, box: Box, layout: Layout, tokens: int, routing: Routing) -> float:
@@ -124,8 +127,7 @@ def alike(
         return []
 
     def of(name: str) -> str:
-        distinct, pairs = floors.busiest_share(shapes[name], at, routing)
-        busiest = distinct if by_layout[name][at].bound == "memory" else pairs
+        busiest = _busiest(shapes[name], by_layout[name][at], routing)
         talking_s = communication_s(model, box, layouts[name], at, routing)
         return (
             f"{name} {shapes[name].width:,} wide, its busiest rank x {busiest:.2f}, + {talking_s * 1e6:,.0f} us of "

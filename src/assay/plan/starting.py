@@ -11,6 +11,7 @@ from assay.records.device import Box
 from assay.records.estimate import Layout, MemoryBudget
 from assay.records.model_shape import ModelShape
 from assay.roofline import layout_choice, layouts, memory
+from assay.units import giga
 
 NOT_COUNTED = ("--cpu-offload-gb", "--offload-group-size")
 """Flags that change what the weights take of a GPU, which the estimate does not count."""
@@ -67,8 +68,8 @@ def _memory(shape: ModelShape, box: Box, served: Served, no_step: str) -> Iterat
     missing = layout_choice.missing_bytes(budget)
     yield (
         f"by calculation today's configuration cannot start: {shape.name} does not fit as {served.layout.name} on "
-        f"{used.name}. Its weights take {_gb(budget.weight_bytes)} of each GPU, which has {_gb(budget.device_bytes)}; "
-        f"{_gb(missing)} are missing on each once activations, graphs and what is kept free are counted"
+        f"{used.name}. Its weights take {giga(budget.weight_bytes)} GB of each GPU, which has "
+        f"{giga(budget.device_bytes)} GB; {giga(missing)} GB are missing on each once activations, graphs and what is kept free are counted"
         f"{_what_would(shape, box, served)}"
     )
 
@@ -120,8 +121,9 @@ def _without_gpu(situation: Situation) -> Iterator[str]:
     what = "every step would read from the disk" if mapped else "by calculation today's configuration cannot start"
     name = shape.name if shape else situation.model.name or "the model"
     yield (
-        f"{what}: the weights of {name} take {_gb(weights)}, and the machine has no GPU and {_gb(seen)} of memory; "
-        f"{_gb(weights - seen)} are missing, before any cache; fewer bits a weight, a smaller model or a GPU would help"
+        f"{what}: the weights of {name} take {giga(weights)} GB, and the machine has no GPU and {giga(seen)} GB of "
+        f"memory; {giga(weights - seen)} GB are missing, before any cache; fewer bits a weight, a smaller model or a GPU "
+        "would help"
     )
 
 
@@ -146,7 +148,3 @@ def _says(situation: Situation, names: tuple[str, ...]) -> bool:
     flags = situation.spec.target.flags
     values = (spellings.value(situation.build, flags, name) for name in names)
     return any(value not in {None, 0, 1, "mp", "uni", "auto"} for value in values)
-
-
-def _gb(value: float) -> str:
-    return f"{value / 1e9:,.3g} GB" if value < 1e12 else f"{value / 1e9:,.0f} GB"  # noqa: PLR2004 - digits that matter
