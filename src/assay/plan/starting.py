@@ -69,8 +69,8 @@ def _memory(shape: ModelShape, box: Box, served: Served, no_step: str) -> Iterat
     yield (
         f"by calculation today's configuration cannot start: {shape.name} does not fit as {served.layout.name} on "
         f"{used.name}. Its weights take {giga(budget.weight_bytes)} GB of each GPU, which has "
-        f"{giga(budget.device_bytes)} GB; {giga(missing)} GB are missing on each once activations, graphs and what is kept free are counted"
-        f"{_what_would(shape, box, served)}"
+        f"{giga(budget.device_bytes)} GB; {giga(missing)} GB are missing on each once activations, graphs and what is "
+        f"kept free are counted{_what_would(shape, box, served)}"
     )
 
 
@@ -122,8 +122,8 @@ def _without_gpu(situation: Situation) -> Iterator[str]:
     name = shape.name if shape else situation.model.name or "the model"
     yield (
         f"{what}: the weights of {name} take {giga(weights)} GB, and the machine has no GPU and {giga(seen)} GB of "
-        f"memory; {giga(weights - seen)} GB are missing, before any cache; fewer bits a weight, a smaller model or a GPU "
-        "would help"
+        f"memory; {giga(weights - seen)} GB are missing, before any cache; fewer bits a weight, a smaller model or a "
+        "GPU would help"
     )
 
 
